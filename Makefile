@@ -1,0 +1,38 @@
+# Two commands: `make run` (train and solve TSP-20 from scratch) and `make test`. Both set everything up.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Pinned to a version whose CPU build plain pip finds; override with TORCH="torch" to take the newest.
+TORCH ?= torch==2.13.0
+
+.PHONY: run test lint types format install clean
+
+run: $(VENV)/.installed
+	$(BIN)/gumbeldore demo --folder runs/demo
+
+test: lint types
+	$(BIN)/python -m pytest -n 2 --durations=10
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+format: $(VENV)/.installed
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
+
+install: $(VENV)/.installed
+
+# torch comes first and pinned: an open range would take a build with several gigabytes of CUDA libraries.
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "$(TORCH)"
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs

@@ -1,0 +1,25 @@
+"""The library's own errors: each message names what is wrong, the rule, the value and, where there is one, the fix."""
+
+from __future__ import annotations
+
+
+class GumbeldoreError(Exception):
+    """Base of all errors that the library raises on purpose."""
+
+
+class SettingsError(GumbeldoreError, ValueError):
+    """A setting is unknown or outside its range."""
+
+
+class ContractError(GumbeldoreError, ValueError):
+    """A problem or a policy broke the contract (NaN logits, a mask without actions, a non-finite objective, ...)."""
+
+
+class CheckpointError(GumbeldoreError, ValueError):
+    """A file is not what it should be: unreadable, of another format, or of another run."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raises a `SettingsError` with `message` unless `condition` holds."""
+    if not condition:
+        raise SettingsError(message)

@@ -1,0 +1,81 @@
+"""Calls the policy: the one place where logits are requested, masked, checked and counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import ContractError
+from gumbeldore.policy import Policy
+from gumbeldore.problem import Problem, S
+
+
+@dataclass
+class Evaluator(Generic[S]):
+    """Log-probabilities of rows, in calls of bounded memory. A row with one allowed action does not need the policy."""
+
+    problem: Problem[S]
+    policy: Policy[S]
+    root: S  # one row per instance
+    network_bytes: int
+    context: Any = field(init=False)
+    made: Int[Tensor, " batch"] = field(init=False)  # rows that went through the policy
+    cached: Int[Tensor, " batch"] = field(init=False)  # rows that the caller knew already
+    forced: Int[Tensor, " batch"] = field(init=False)  # rows with a single allowed action
+
+    def __post_init__(self) -> None:
+        self.context = self.policy.prepare(self.root)
+        self.made, self.cached, self.forced = (torch.zeros_like(self.root.instance) for _ in range(3))
+
+    def __call__(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> Float[Tensor, "row action"]:
+        """Masked log-probabilities of the given rows of `state`, counted for the given instances."""
+        if len(rows) < state.row_count:
+            state = state.rows(rows)
+        mask = self.problem.mask(state)
+        choices = mask.sum(1)
+        if not bool((choices > 0).all()):
+            raise ContractError(
+                f"`{type(self.problem).__name__}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
+                f"Every unfinished row needs an action; if dead ends are part of the problem, set `dead_end_objective`."
+            )
+        real = choices > 1
+        ones = torch.ones_like(instance)
+        self.made.index_add_(0, instance, ones * real)
+        self.forced.index_add_(0, instance, ones * ~real)
+        if bool(real.all()):
+            return self._log_probs(state, mask)
+        index = real.nonzero().squeeze(1)
+        certain = torch.where(mask, 0.0, -torch.inf)
+        if len(index) == 0:
+            return certain
+        computed = self._log_probs(state.rows(index), mask[index])
+        certain = certain.to(computed.dtype)
+        certain[index] = computed
+        return certain
+
+    def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
+        row_bytes = getattr(self.policy, "row_bytes", None)
+        limit = max(1, self.network_bytes // row_bytes(state)) if row_bytes else state.row_count
+        parts = [self.policy(state.rows(slice(i, i + limit)), self.context) for i in range(0, state.row_count, limit)]
+        logits = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return masked_log_softmax(logits, mask, type(self.policy).__name__)
+
+
+def masked_log_softmax(
+    logits: Float[Tensor, "row action"], mask: Bool[Tensor, "row action"], name: str
+) -> Float[Tensor, "row action"]:
+    """Log-probabilities over the allowed actions; logits that define no distribution are an error, not a bad model."""
+    if logits.shape != mask.shape:
+        raise ContractError(f"`{name}` must return logits of shape {tuple(mask.shape)}, got {tuple(logits.shape)}.")
+    log_prob = torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
+    if not bool((log_prob.isfinite() | ~mask).all()):
+        row = int((~log_prob.isfinite() & mask).any(1).nonzero()[0])
+        raise ContractError(
+            f"`{name}` returned logits that are not finite (or too far apart for {logits.dtype}) at allowed actions: row {row} "
+            f"has {logits[row][mask[row]].tolist()[:8]}. Has the training diverged?"
+        )
+    return log_prob

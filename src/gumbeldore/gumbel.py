@@ -1,0 +1,150 @@
+"""Pure maths of Gumbel sampling: stateless, no nodes, no policy.
+
+Randomness comes from a counter-based hash of (instance seed, stream, position), so that the noise of an instance does
+not depend on what else is in the batch. All functions are composed of operations whose result for one element does not
+depend on its place in a tensor (`torch.logaddexp` is avoided for that reason: its vectorised and scalar loops differ
+in the last bit).
+"""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+_GAMMA = -0x61C8864680B583EB  # 0x9E3779B97F4A7C15 as a signed 64-bit integer: the golden ratio
+_MULTIPLY_1 = -0x40A7B892E31B1A47  # 0xBF58476D1CE4E5B9
+_MULTIPLY_2 = -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
+
+
+def precise(device: torch.device) -> torch.dtype:
+    """The most precise float type of a device: float64, except on Apple GPUs, which have none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _wrap(number: int) -> int:
+    """The signed 64-bit integer that overflow would leave."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _shift_right(x: Int[Tensor, "..."], bits: int) -> Int[Tensor, "..."]:
+    """Logical (zero-filling) right shift of signed 64-bit integers."""
+    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
+
+
+def mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """The finaliser of SplitMix64 (Steele et al. 2014): a bijection that scatters 64-bit integers."""
+    x = (x ^ _shift_right(x, 30)).mul_(_MULTIPLY_1)
+    x = x.bitwise_xor_(_shift_right(x, 27)).mul_(_MULTIPLY_2)
+    return x.bitwise_xor_(_shift_right(x, 31))
+
+
+def exponentials(
+    seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]
+) -> Float[Tensor, "batch *shape"]:
+    """Independent standard exponentials for each seed; equal seeds and streams give equal numbers."""
+    for number in stream:
+        seeds = mix(seeds + _wrap((number + 1) * _GAMMA))
+    count = torch.Size(shape).numel()
+    counters = torch.arange(1, count + 1, device=seeds.device).mul_(_GAMMA)
+    bits = _shift_right(mix(seeds[:, None] + counters), 11)  # 53 random bits
+    uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-53)
+    return uniform.clamp_(max=1 - 2.0**-24 if uniform.dtype == torch.float32 else 1).log_().neg_().view(-1, *shape)
+
+
+def gumbels(seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]) -> Float[Tensor, "batch *shape"]:
+    """Independent standard Gumbels for each seed."""
+    return exponentials(seeds, stream, shape).log_().neg_()
+
+
+def log1mexp(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """log(1 - exp(x)) for x <= 0, accurate at both ends (Maechler 2012)."""
+    return torch.where(x > -0.6931472, (-torch.expm1(x)).log(), torch.log1p(-torch.exp(x)))
+
+
+def log_add_exp(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """log(exp(a) + exp(b)), bit-identical wherever the elements stand; -inf is the neutral element."""
+    high = torch.maximum(a, b)
+    low = torch.minimum(a, b)
+    return torch.where(low == -torch.inf, high, high + torch.log1p(torch.exp(low - high)))
+
+
+def gumbels_with_maximum(
+    location: Float[Tensor, "*rows action"], noise: Float[Tensor, "*rows action"], maximum: Float[Tensor, "*rows"]
+) -> Float[Tensor, "*rows action"]:
+    """Gumbels with given locations, conditioned on their maximum along the last axis (appendix A).
+
+    `noise` are standard Gumbels. An action with location -inf gets -inf; the largest gets `maximum` exactly.
+    """
+    gumbel = location + noise
+    largest = gumbel.amax(-1, keepdim=True)
+    target = maximum.unsqueeze(-1)
+    # exp(-g') = exp(-target) + exp(-g) - exp(-largest), in logarithms; `gap` is the log of the last two terms.
+    gap = log1mexp(gumbel - largest) - gumbel
+    shift = target + gap  # nan where location is -inf and the row has nothing at all
+    softplus = shift.clamp(min=0) + torch.log1p(torch.exp(-shift.abs()))
+    return torch.where(location == -torch.inf, -torch.inf, target - softplus)
+
+
+def log_survival(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """log P(G > x) = log(1 - exp(-exp(-x))) of a standard Gumbel, without cancellation."""
+    return log1mexp(-torch.exp(-x)).where(x < 10, -x - torch.exp(-x) / 2)
+
+
+def normalise(logits: Float[Tensor, "*rows action"]) -> Float[Tensor, "*rows action"]:
+    """log_softmax over the last axis that maps a row of -inf to -inf instead of NaN."""
+    total = torch.logsumexp(logits, -1, keepdim=True)
+    return logits - total.where(total != -torch.inf, 0)
+
+
+def nucleus(log_prob: Float[Tensor, "*rows action"], p: float) -> Float[Tensor, "*rows action"]:
+    """Top-p truncation, renormalised: the smallest set of most probable actions whose mass reaches `p`.
+
+    The action that crosses `p` is kept, so at least one always is.
+    """
+    if p >= 1:
+        return log_prob
+    ordered, order = log_prob.sort(dim=-1, descending=True, stable=True)
+    before = ordered.exp().cumsum(-1) - ordered.exp()
+    kept = ordered.masked_fill(before >= p, -torch.inf)
+    return normalise(torch.full_like(log_prob, -torch.inf).scatter_(-1, order, kept))
+
+
+def threshold_weights(
+    log_prob: Float[Tensor, "*rows sample"],
+    gumbel: Float[Tensor, "*rows sample"],
+    member: Bool[Tensor, "*rows sample"],
+    complete: Bool[Tensor, "*rows"],
+) -> Float[Tensor, "*rows sample"]:
+    """Log importance weights of samples drawn without replacement (eq. 3), -inf for those without a say.
+
+    `member` says which samples count. The member with the smallest Gumbel is the threshold kappa and is dropped, except
+    where `complete` holds (everything was sampled: kappa = -inf, the weights are the probabilities) or where it is the
+    only one (its weight is its probability, so that the normalised estimate is its own objective).
+    """
+    kappa = gumbel.masked_fill(~member, torch.inf).amin(-1, keepdim=True)
+    single = member.sum(-1, keepdim=True) == 1
+    whole = complete.unsqueeze(-1) | single
+    weight = log_prob - log_survival(kappa - log_prob).where(~whole, 0)
+    dropped = (gumbel == kappa) & ~whole
+    return weight.masked_fill(dropped | ~member, -torch.inf)
+
+
+def unbiased_mean(log_weight: Float[Tensor, "*rows sample"], value: Float[Tensor, "*rows sample"]) -> Float[Tensor, "*rows"]:
+    """The unbiased estimator of the expected objective (eq. 3), from `threshold_weights`."""
+    weight = log_weight.exp()
+    return (weight * value.where(weight > 0, 0)).sum(-1)
+
+
+def weighted_mean(
+    log_weight: Float[Tensor, "*rows sample"], value: Float[Tensor, "*rows sample"]
+) -> tuple[Float[Tensor, "*rows"], Float[Tensor, "*rows"], Float[Tensor, "*rows"]]:
+    """The normalised estimator mu (eq. 4), its standard error and the effective sample size.
+
+    The standard error is that of a self-normalised importance estimate. Rows without any weight give NaN.
+    """
+    weight = torch.softmax(log_weight, -1)  # nan where all are -inf
+    value = value.where(log_weight != -torch.inf, 0)
+    mean = (weight * value).sum(-1)
+    error = (weight.square() * (value - mean.unsqueeze(-1)).square()).sum(-1).sqrt()
+    return mean, error, 1 / weight.square().sum(-1)

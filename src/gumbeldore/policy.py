@@ -1,0 +1,29 @@
+"""The contract of a policy: raw logits for the next action of each row."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from gumbeldore.problem import State
+
+S_contra = TypeVar("S_contra", bound=State, contravariant=True)
+
+
+@runtime_checkable
+class Policy(Protocol[S_contra]):
+    """Anything that maps rows to logits. Networks are `torch.nn.Module`s that implement these methods.
+
+    Optionally `row_bytes(state) -> int` says how much memory a forward pass needs per row; a search then calls the policy
+    with as many rows as fit into its memory setting.
+    """
+
+    def prepare(self, state: S_contra) -> Any:
+        """What is computed once per instance (an encoder, folded weights); passed to every call. May be None."""
+        ...
+
+    def __call__(self, state: S_contra, context: Any) -> Float[Tensor, "row action"]:
+        """Raw logits. Values at forbidden actions are ignored: masking happens in one place, the search."""
+        ...

@@ -1,0 +1,166 @@
+"""The contract between a combinatorial problem and everything else.
+
+A problem is a set of pure functions on a `State`. A state holds many *rows* (partial solutions), each of which
+belongs to an *instance*. Data that never changes during construction (coordinates, times, demands) is stored once per
+instance; only progress is stored per row. Selecting rows therefore never copies an instance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import ContractError
+
+
+@dataclass(frozen=True)
+class State:
+    """Partial solutions as rows of tensors; subclass it with `@dataclass(frozen=True)` and add tensor fields.
+
+    Fields named in `per_instance` have a leading instance axis, all others a leading row axis.
+    """
+
+    per_instance: ClassVar[tuple[str, ...]] = ()
+
+    instance: Int[Tensor, " row"]
+
+    @property
+    def row_count(self) -> int:
+        return self.instance.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        return self.instance.device
+
+    def rows(self, index: Int[Tensor, " selected"] | slice) -> Self:
+        """The rows at `index` (repeats allowed); the instances are shared, not copied."""
+        return replace(self, **{f.name: getattr(self, f.name)[index] for f in self._row_fields()})
+
+    def compact(self) -> Self:
+        """The same rows with exactly one instance per row, so that row i belongs to instance i."""
+        shared = {f.name: getattr(self, f.name)[self.instance] for f in self._instance_fields()}
+        return replace(self, **shared, instance=torch.arange(self.row_count, device=self.device))
+
+    def where(self, condition: Bool[Tensor, " row"], other: Self) -> Self:
+        """Row by row this state where `condition` holds and `other` elsewhere; both must share their instances."""
+
+        def pick(mine: Tensor, theirs: Tensor) -> Tensor:
+            return torch.where(condition.view(-1, *[1] * (mine.dim() - 1)), mine, theirs)
+
+        return replace(self, **{f.name: pick(getattr(self, f.name), getattr(other, f.name)) for f in self._row_fields()})
+
+    def to(self, device: torch.device | str) -> Self:
+        return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All fields by name, for saving; `type(state)(**tensors)` is the inverse."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def concatenate(cls, states: Sequence[Self]) -> Self:
+        """One state with the rows of all `states` in order; sizes other than the first axis must agree."""
+        offset = 0
+        instances = []
+        for state in states:
+            instances.append(state.instance + offset)
+            offset += state.instance_count
+        joined = {f.name: torch.cat([getattr(s, f.name) for s in states]) for f in fields(cls) if f.name != "instance"}
+        return cls(instance=torch.cat(instances), **joined)
+
+    @property
+    def instance_count(self) -> int:
+        """How many instances are stored (rows may refer to only some of them)."""
+        for f in self._instance_fields():
+            return getattr(self, f.name).shape[0]
+        return int(self.instance.max()) + 1 if self.row_count else 0
+
+    @classmethod
+    def _row_fields(cls) -> list[Field[Any]]:
+        return [f for f in fields(cls) if f.name not in cls.per_instance]
+
+    @classmethod
+    def _instance_fields(cls) -> list[Field[Any]]:
+        return [f for f in fields(cls) if f.name in cls.per_instance]
+
+
+S = TypeVar("S", bound=State)
+
+
+@dataclass(frozen=True)
+class Examples(Generic[S]):
+    """Training examples: predict `action` in `state`, row by row."""
+
+    state: S
+    action: Int[Tensor, " row"]
+
+
+class Problem(ABC, Generic[S]):
+    """A constructive optimisation problem: pure functions on a `State`, no computation stored on `self`."""
+
+    dead_end_objective: ClassVar[float | None] = None
+    """Finite score of a row that is not done but has no action left; None: such a row is an error."""
+
+    @abstractmethod
+    def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> S:
+        """`count` fresh random instances as initial states, one row each."""
+
+    @abstractmethod
+    def mask(self, state: S) -> Bool[Tensor, "row action"]:
+        """True where an action is allowed. Never read for finished rows."""
+
+    @abstractmethod
+    def step(self, state: S, action: Int[Tensor, " row"]) -> S:
+        """The state after one action per row. A finished row steps to itself, whatever the action."""
+
+    @abstractmethod
+    def done(self, state: S) -> Bool[Tensor, " row"]:
+        """True where a row is a complete solution."""
+
+    @abstractmethod
+    def objective(self, state: S) -> Float[Tensor, " row"]:
+        """The objective of complete rows; larger is better. Never read for unfinished rows."""
+
+    @abstractmethod
+    def horizon(self, state: S) -> int:
+        """An upper bound on the number of steps any row still needs."""
+
+    def examples(self, state: S, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[S]:
+        """One training example for each solved instance; `actions` are padded with -1 at the end.
+
+        The default draws a uniformly random proper prefix of each solution. Problems with symmetries override this:
+        they may re-root, reorder, shorten or augment.
+        """
+        lengths = (actions >= 0).sum(1)
+        steps = (torch.rand(state.row_count, generator=generator).to(lengths.device) * lengths).long()
+        prefix = replay(self, state, actions, steps)
+        return Examples(prefix, actions.gather(1, steps[:, None]).squeeze(1))
+
+    def key(self, state: S) -> Int[Tensor, "row 2"] | None:
+        """Optional: rows of one instance and depth with equal keys have equal futures (transpositions)."""
+        return None
+
+
+def replay(problem: Problem[S], state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> S:
+    """Applies to row i its first `steps[i]` actions."""
+    if not (int(steps.min()) >= 0 and int(steps.max()) <= actions.shape[1]):
+        raise ContractError(f"`steps` must lie in 0 .. {actions.shape[1]}, got {int(steps.min())} .. {int(steps.max())}.")
+    for depth in range(int(steps.max())):
+        moving = steps > depth
+        state = (
+            problem.step(state, actions[:, depth])
+            if bool(moving.all())
+            else step_some(problem, state, actions[:, depth], moving)
+        )
+    return state
+
+
+def step_some(problem: Problem[S], state: S, action: Int[Tensor, " row"], moving: Bool[Tensor, " row"]) -> S:
+    """Steps the rows that are `moving` and leaves the others as they are."""
+    legal = problem.mask(state).int().argmax(1)  # rows that stand still get some action whose result is discarded
+    return problem.step(state, torch.where(moving, action, legal)).where(moving, state)

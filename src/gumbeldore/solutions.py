@@ -1,0 +1,81 @@
+"""What a sampler returns: every sequence, its objective, its log-probability, and diagnostics to act on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gumbeldore.trie import Trie
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Numbers that say how a search went, per instance."""
+
+    remaining_mass: Float[Tensor, " batch"]  # probability under the original policy of all that was not sampled; 0: exhausted
+    mean: Float[Tensor, "batch round"]  # mu, the estimated expected objective of each round's policy (eq. 4)
+    standard_error: Float[Tensor, "batch round"]  # of `mean`; 0 where everything was sampled
+    effective_sample_size: Float[Tensor, "batch round"]
+    duplicates_avoided: Float[Tensor, " batch"]  # repeats of these sequences to expect from as many draws with replacement
+    evaluations: Int[Tensor, " batch"]  # rows that went through the policy
+    evaluations_cached: Int[Tensor, " batch"]  # rows whose prior was known from an earlier round or a shared prefix
+    evaluations_forced: Int[Tensor, " batch"]  # rows with one allowed action, which need no policy
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """All sequences of a search. Only slots that are `filled` hold one: fewer may exist than were asked for."""
+
+    actions: Int[Tensor, "batch sample depth"]  # -1 after the end
+    objective: Float[Tensor, "batch sample"]  # larger is better; -inf where not filled
+    log_prob: Float[Tensor, "batch sample"]  # under the original policy
+    filled: Bool[Tensor, "batch sample"]
+    diagnostics: Diagnostics
+    tries: tuple[Trie, ...] = ()  # one per memory chunk, only with `keep_trie=True`
+
+    @property
+    def best_objective(self) -> Float[Tensor, " batch"]:
+        return self.objective.amax(1)
+
+    @property
+    def best_actions(self) -> Int[Tensor, "batch depth"]:
+        """The actions of the best sequence of each instance."""
+        return self.top(1).actions.squeeze(1)
+
+    def top(self, count: int) -> Solutions:
+        """The `count` best sequences of each instance, best first."""
+        order = self.objective.topk(min(count, self.objective.shape[1]), dim=1).indices
+        picked = {name: getattr(self, name).gather(1, order) for name in ("objective", "log_prob", "filled")}
+        depth = self.actions.shape[2]
+        return replace(self, **picked, actions=self.actions.gather(1, order[..., None].expand(-1, -1, depth)))
+
+    @staticmethod
+    def concatenate(parts: Sequence[Solutions]) -> Solutions:
+        """The instances of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        depth = max(part.actions.shape[2] for part in parts)
+        pad = [torch.nn.functional.pad(p.actions, (0, depth - p.actions.shape[2]), value=-1) for p in parts]
+        joined = {f.name: torch.cat([getattr(p.diagnostics, f.name) for p in parts]) for f in fields(Diagnostics)}
+        return Solutions(
+            actions=torch.cat(pad),
+            objective=torch.cat([p.objective for p in parts]),
+            log_prob=torch.cat([p.log_prob for p in parts]),
+            filled=torch.cat([p.filled for p in parts]),
+            diagnostics=Diagnostics(**joined),
+            tries=tuple(trie for part in parts for trie in part.tries),
+        )
+
+
+def expected_duplicates(
+    log_prob: Float[Tensor, "batch sample"], filled: Bool[Tensor, "batch sample"]
+) -> Float[Tensor, " batch"]:
+    """How many of as many i.i.d. draws would repeat one of these sequences: sum of m p - (1 - (1 - p)^m)."""
+    count = filled.sum(1, keepdim=True).to(log_prob.dtype)
+    probability = log_prob.exp().clamp(max=1)
+    repeats = count * probability + torch.expm1(count * torch.log1p(-probability.clamp(max=1 - 1e-15)))
+    return repeats.where(filled, 0).sum(1).clamp(min=0)
