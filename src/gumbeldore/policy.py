@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from gumbeldore.problem import State
 
@@ -27,3 +27,13 @@ class Policy(Protocol[S_contra]):
     def __call__(self, state: S_contra, context: Any) -> Float[Tensor, "row action"]:
         """Raw logits. Values at forbidden actions are ignored: masking happens in one place, the search."""
         ...
+
+
+class Network(nn.Module):
+    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can rebuild it."""
+
+    config: dict[str, int]
+
+    def prepare(self, state: Any) -> Any:
+        """Nothing by default."""
+        return None
