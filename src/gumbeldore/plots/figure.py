@@ -1,0 +1,21 @@
+"""One way to open and save a figure, without a screen and without global state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[float, float] = (5, 5)) -> Iterator[Any]:
+    """Yields the figure's axes (an array if there are several) and saves the figure afterwards."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    yield figure.subplots(rows, columns)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)

@@ -1,0 +1,164 @@
+"""A training run in a folder: settings.json, metrics.jsonl, checkpoint.pt, policy.safetensors, training.png."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from gumbeldore.catalogue import Entry, RunSettings
+from gumbeldore.checkpoint import MetricsFile, load_policy, load_state, read_metrics, save_policy, save_state, write_atomically
+from gumbeldore.errors import CheckpointError
+from gumbeldore.plots.training import plot_training
+from gumbeldore.policy import Network
+from gumbeldore.settings import as_plain, read_settings
+from gumbeldore.training import Epoch, self_improve_events
+from gumbeldore.training import Progress as Event
+
+SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
+    "settings.json",
+    "metrics.jsonl",
+    "checkpoint.pt",
+    "policy.safetensors",
+    "training.png",
+)
+PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device to run on: CUDA or an Apple GPU where there is one, unless told otherwise."""
+    if name != "auto":
+        return torch.device(name)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
+
+
+def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Network:
+    """Freshly initialised weights, by the run's seed and without touching the global random state."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.training.seed)
+        return entry.build(settings.policy).to(device)
+
+
+def train(
+    entry: Entry,
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resume: bool = False,
+    device: str = "auto",
+    console: Console | None = None,
+) -> Network:
+    """Runs or continues a training with live progress and returns the best policy. Ctrl-C loses the current epoch only."""
+    console = console or Console()
+    saved = _open_folder(entry, settings, folder, resume)
+    where = pick_device(device)
+    policy = new_policy(entry, settings, where)
+    generator = torch.Generator().manual_seed(settings.validation.seed)
+    validation = settings.problem.generate(settings.validation.instances, generator=generator, device=where)
+    metrics = MetricsFile(folder / METRICS, keep_epochs=saved["epoch"] if saved else 0)
+    events = self_improve_events(
+        settings.problem,
+        policy,
+        settings.sampler.build,
+        validation=validation,
+        settings=settings.training,
+        resume=saved,
+    )
+    parameters = sum(p.numel() for p in policy.parameters())
+    console.print(
+        f"Training {entry.summary} ({parameters:,} weights) on {where}; files in [bold]{folder}[/bold]. Ctrl-C stops."
+    )
+    drawn = time.monotonic()
+    try:
+        with _bars(console, settings.training.epochs, saved["epoch"] if saved else 0) as show:
+            for event in events:
+                show(event)
+                if isinstance(event, Epoch):
+                    _keep(entry, folder, policy, event, metrics)
+                    console.print(_line(event), highlight=False)
+                    if time.monotonic() - drawn > PLOT_SECONDS:
+                        plot_training(folder / PLOT, read_metrics(folder / METRICS), entry.cost)
+                        drawn = time.monotonic()
+    except KeyboardInterrupt:
+        console.print(f"\nStopped. The best policy so far is in {folder / POLICY}; go on with --resume.")
+        if not (folder / POLICY).exists():
+            raise
+    plot_training(folder / PLOT, read_metrics(folder / METRICS), entry.cost)
+    return load_policy(folder / POLICY, type(policy)).to(where)  # type: ignore[return-value]
+
+
+def _open_folder(entry: Entry, settings: RunSettings, folder: Path, resume: bool) -> dict[str, Any] | None:
+    plain = {"problem_name": entry.name, **as_plain(settings)}
+    if resume:
+        saved = load_state(folder / CHECKPOINT)
+        theirs = read_settings(folder / SETTINGS)
+        same = {key: value for key, value in theirs.items() if key != "training"}
+        if same != {key: value for key, value in plain.items() if key != "training"}:
+            changed = sorted(key for key in plain if key != "training" and plain[key] != theirs.get(key))
+            raise CheckpointError(
+                f"{folder} holds a run with other settings ({', '.join(changed)}). Leave them out to resume with the run's own, or "
+                f"choose another --folder."
+            )
+    elif (folder / CHECKPOINT).exists():
+        raise CheckpointError(f"{folder} already holds a run. Continue it with --resume, or choose another --folder.")
+    else:
+        saved = None
+    write_atomically(folder / SETTINGS, lambda path: path.write_text(json.dumps(plain, indent=2) + "\n"))
+    return saved
+
+
+def _keep(entry: Entry, folder: Path, policy: Network, epoch: Epoch, metrics: MetricsFile) -> None:
+    """Saves an epoch. The checkpoint comes last: what it names is on disk already."""
+    if epoch.improved or not (folder / POLICY).exists():
+        save_policy(folder / POLICY, policy, problem=entry.name, epoch=str(epoch.index))
+    metrics.append(epoch.metrics())
+    save_state(folder / CHECKPOINT, epoch.checkpoint())
+
+
+def _line(epoch: Epoch) -> str:
+    star = " [green]new best[/green]" if epoch.improved else ""
+    seconds = sum(epoch.seconds.values())
+    sampled = "" if epoch.sampled is None else f"  sampled {-epoch.sampled:.4f}"
+    return f"epoch {epoch.index:4d}  loss {epoch.loss:.4f}{sampled}  greedy {-epoch.validation:.4f}  {seconds:.1f} s{star}"
+
+
+@contextmanager
+def _bars(console: Console, epochs: int, done: int) -> Iterator[Callable[[Event | Epoch], None]]:
+    """Two live bars: all epochs, and the phase of the current one."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        overall = progress.add_task("epochs", total=epochs, completed=done, note="")
+        phase = progress.add_task("", total=None, note="")
+
+        def show(event: Event | Epoch) -> None:
+            if isinstance(event, Epoch):
+                progress.update(overall, completed=event.index)
+                return
+            value = event.value if event.phase == "training" else -event.value
+            label = {"sampling": "sampled", "training": "loss", "validating": "greedy"}[event.phase]
+            _restart_when_new(progress, phase, event.phase)
+            progress.update(
+                phase, description=event.phase, completed=event.done, total=event.total, note=f"{label} {value:.4f}"
+            )
+
+        yield show
+
+
+def _restart_when_new(progress: Progress, task: TaskID, phase: str) -> None:
+    if progress.tasks[task].description != phase:
+        progress.reset(task)

@@ -1,0 +1,76 @@
+"""Settings from files: nested dataclasses filled from TOML or JSON. Unknown names and wrong types raise."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gumbeldore.errors import SettingsError, require
+
+T = TypeVar("T")
+
+
+def read_settings(path: str | Path) -> dict[str, Any]:
+    """The content of a .toml or .json file of settings."""
+    path = Path(path)
+    require(path.is_file(), f"There is no settings file {path}.")
+    require(path.suffix in (".toml", ".json"), f"A settings file must end in .toml or .json, got {path.name}.")
+    try:
+        content = tomllib.loads(path.read_text()) if path.suffix == ".toml" else json.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
+    require(isinstance(content, dict), f"{path} must hold a table of settings, got {type(content).__name__}.")
+    return content
+
+
+def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:
+    """A copy of the dataclass `base` with nested `changes`; every name must exist and every type must fit."""
+    hints = typing.get_type_hints(type(base))
+    names = [f.name for f in dataclasses.fields(base)]  # type: ignore[arg-type]
+    updates = {}
+    for name, value in changes.items():
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            hint = f" Did you mean `{where}{close[0]}`?" if close else f" Known: {', '.join(where + n for n in names)}."
+            raise SettingsError(f"Unknown setting `{where}{name}`.{hint}")
+        current = getattr(base, name)
+        if dataclasses.is_dataclass(current) and isinstance(value, Mapping):
+            updates[name] = merged(current, value, f"{where}{name}.")
+        else:
+            updates[name] = _converted(value, hints[name], where + name)
+    return dataclasses.replace(base, **updates)  # type: ignore[type-var]
+
+
+def as_plain(settings: Any) -> dict[str, Any]:
+    """Nested dictionaries that `merged` accepts again and JSON can hold."""
+    plain = dataclasses.asdict(settings)
+    return json.loads(json.dumps(plain))
+
+
+def _converted(value: Any, hint: Any, name: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in arguments:
+            return None
+        hint = next(a for a in arguments if a is not type(None))
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        require(value in arguments, f"`{name}` must be one of {', '.join(map(repr, arguments))}, got {value!r}.")
+        return value
+    if origin is tuple and isinstance(value, list):
+        return tuple(_converted(v, a, name) for v, a in zip(value, arguments, strict=False))
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    kind = origin or hint
+    fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
+    require(fits, f"`{name}` must be of type {getattr(kind, '__name__', kind)}, got {value!r}.")
+    return value
