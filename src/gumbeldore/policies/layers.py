@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
 from gumbeldore.errors import require
+from gumbeldore.policies.attention import attend
 
 
 class FoldedBlock(NamedTuple):
-    """The weights of a block for inference, transposed and with the ReZero scalar multiplied in."""
+    """The weights of a block for inference, transposed, with the ReZero scalar and the scale of the queries multiplied in."""
 
     project_in: Tensor
     bias_in: Tensor
@@ -29,7 +30,8 @@ class FoldedBlock(NamedTuple):
         """The block without gradients; overwrites `x`."""
         rows, tokens, d = x.shape
         flat = x.view(rows * tokens, d)
-        mixed = attend(torch.addmm(self.bias_in, flat, self.project_in).view(rows, tokens, 3 * d), self.heads, blocked)
+        qkv = torch.addmm(self.bias_in, flat, self.project_in).view(rows, tokens, 3 * d)
+        mixed = attend(qkv, self.heads, blocked, scale=1.0)
         flat.add_(self.bias_out).addmm_(mixed.reshape(rows * tokens, d), self.project_out)
         hidden = gelu(torch.addmm(self.bias_widen, flat, self.widen))
         flat.add_(self.bias_narrow).addmm_(hidden, self.narrow)
@@ -53,15 +55,6 @@ class Attention(nn.Module):
         return self.out_proj(attend(linear(x, self.in_proj_weight, self.in_proj_bias), self.heads, blocked))
 
 
-def attend(qkv: Float[Tensor, "row token 3d"], heads: int, blocked: Bool[Tensor, "row 1 1 token"] | None) -> Tensor:
-    """Scaled dot-product attention within each row; `blocked` keys are not attended to."""
-    rows, tokens, width = qkv.shape
-    q, k, v = qkv.view(rows, tokens, 3, heads, width // 3 // heads).permute(2, 0, 3, 1, 4)
-    allowed = None if blocked is None else ~blocked
-    mixed = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=allowed)
-    return mixed.transpose(1, 2).reshape(rows, tokens, width // 3)
-
-
 class Block(nn.Module):
     """A transformer block without layer norm: ReZero (one learnable scalar, initially 0, for both halves) or none at all."""
 
@@ -81,9 +74,12 @@ class Block(nn.Module):
         """This block's weights for inference. Computed anew for every search, so it never goes stale."""
         attention, out = self.self_attn, self.self_attn.out_proj
         scale = 1.0 if self.resweight is None else self.resweight
+        d = out.in_features
+        query_scale = torch.ones(3 * d, device=out.weight.device)
+        query_scale[:d] = (d // attention.heads) ** -0.5
         return FoldedBlock(
-            attention.in_proj_weight.t().contiguous(),
-            attention.in_proj_bias,
+            (attention.in_proj_weight * query_scale[:, None]).t().contiguous(),
+            attention.in_proj_bias * query_scale,
             (out.weight * scale).t().contiguous(),
             out.bias * scale,
             self.linear1.weight.t().contiguous(),
