@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from gumbeldore.policies.layers import Block, FoldedBlock, Stack
+from gumbeldore.policies.tokens import take, tsp_tokens
+from gumbeldore.policy import Network
 from gumbeldore.problems.tsp import TSPState
 
 
@@ -19,8 +21,8 @@ class Prepared(NamedTuple):
     blocks: list[FoldedBlock]
 
 
-class TSPPolicy(nn.Module):
-    """Decoder-only transformer over origin, unvisited cities and destination; one logit per unvisited city.
+class TSPPolicy(Network):
+    """Decoder-only transformer over origin, choosable cities and destination; one logit per choosable city.
 
     The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop.
     """
@@ -37,40 +39,22 @@ class TSPPolicy(nn.Module):
         """Embeds the cities and folds the blocks once; with gradients there is nothing to prepare."""
         if torch.is_grad_enabled():
             return None
-        return Prepared(self.node_embedding(state.coordinates), self.graph_encoder.folded())
+        return Prepared(self._embed(state), self.graph_encoder.folded())
 
     def forward(self, state: TSPState, context: Prepared | None = None) -> Float[Tensor, "row city"]:
-        order, blocked = tokens(state)
-        cities = self.node_embedding(state.coordinates) if context is None else context.cities
-        batch, count, d = cities.shape
-        x = cities.reshape(batch * count, d)[(state.instance[:, None] * count + order)]
-        marker = torch.zeros_like(x)
-        marker[:, 0] = self.first_last_marker.weight[0]
-        marker[:, -1] = self.first_last_marker.weight[1]
-        x = x + marker
+        order, blocked = tsp_tokens(state)
+        x = take(self._embed(state) if context is None else context.cities, state, order)
+        x[:, 0] += self.first_last_marker.weight[0]
+        x[:, -1] += self.first_last_marker.weight[1]
         for block in self.graph_encoder if context is None else context.blocks:
             x = block(x, blocked)
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
-        return torch.zeros(state.row_count, count, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
+        return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
+
+    def _embed(self, state: TSPState) -> Float[Tensor, "batch city d"]:
+        return self.node_embedding(state.coordinates.to(self.node_embedding.weight.dtype))
 
     def row_bytes(self, state: TSPState) -> int:
         """Working memory of one row in a search: residual stream, projections, hidden layer, attention scores."""
-        count = int((~state.visited[:1]).sum()) + 2
+        count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
         return 4 * count * (6 * self.config["d"] + 2 * self.config["ff"] + 2 * self.config["heads"] * count)
-
-
-def tokens(state: TSPState) -> tuple[Int[Tensor, "row token"], Tensor | None]:
-    """City indices in the order origin, unvisited, destination; and, only where rows differ in length, padding to block."""
-    unvisited = ~state.visited
-    counts = unvisited.sum(1)
-    longest = int(counts.max())
-    uniform = bool((counts == longest).all())
-    if uniform:
-        middle = unvisited.nonzero()[:, 1].view(-1, longest)
-        blocked = None
-    else:  # the unvisited first, then padding that repeats visited cities
-        middle = unvisited.int().argsort(dim=1, descending=True, stable=True)[:, :longest]
-        padding = torch.arange(longest, device=counts.device) >= counts[:, None]
-        ends = padding.new_zeros(len(padding), 1)
-        blocked = torch.cat([ends, padding, ends], 1)[:, None, None]
-    return torch.cat([state.current[:, None], middle, state.start[:, None]], 1), blocked

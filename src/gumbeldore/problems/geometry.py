@@ -1,12 +1,14 @@
-"""Random symmetries of the unit square for problems in the plane."""
+"""Points in the plane: random symmetries of the unit square, and nearest neighbours."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from gumbeldore.errors import require
 
 
 def augment(points: Float[Tensor, "row point 2"], generator: torch.Generator) -> Float[Tensor, "row point 2"]:
@@ -35,3 +37,27 @@ def rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"
     size = (high - low).amax(-1, keepdim=True).clamp(min=1)
     inside = (points - low) / size
     return torch.where(outside, inside.clamp(0, 1), points)
+
+
+def nearest_candidates(
+    origin: Float[Tensor, "row 2"],
+    points: Float[Tensor, "row point 2"],
+    candidates: Bool[Tensor, "row point"],
+    count: Int[Tensor, " row"],
+) -> Bool[Tensor, "row point"]:
+    """The `count` candidates of each row that are nearest to its origin, all of them where there are fewer.
+
+    Among equally distant ones the first in order are taken, so the answer for a row never depends on other rows.
+    """
+    if bool((candidates.sum(1) <= count).all()):
+        return candidates
+    x, y = (points - origin[:, None]).unbind(-1)
+    distance = (x.square() + y.square()).masked_fill(~candidates, torch.inf)
+    order = distance.argsort(dim=1, stable=True)[:, : int(count.max())]
+    first = torch.arange(order.shape[1], device=order.device) < count[:, None]
+    return torch.zeros_like(candidates).scatter_(1, order, first) & candidates
+
+
+def check_nearest(nearest: int | None) -> None:
+    """The rule for the setting `nearest` of a problem."""
+    require(nearest is None or nearest >= 1, f"`nearest` must be at least 1, or None for no restriction, got {nearest}.")

@@ -12,7 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.gumbel import precise
 from gumbeldore.problem import Examples, Problem, State
-from gumbeldore.problems.geometry import augment
+from gumbeldore.problems.geometry import augment, check_nearest, nearest_candidates
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,25 @@ class TSPState(State):
     visited: Bool[Tensor, "row city"]
     length: Float[Tensor, " row"]  # of the path so far
 
+    @property
+    def choosable(self) -> Bool[Tensor, "row city"]:
+        """The cities that may come next: those the mask allows and a network looks at."""
+        return ~self.visited
+
+
+@dataclass(frozen=True)
+class NearestTSPState(TSPState):
+    """Paths that may go on only to one of the `nearest` unvisited cities around `current`."""
+
+    per_instance: ClassVar[tuple[str, ...]] = ("coordinates", "nearest")
+
+    nearest: Int[Tensor, " batch"]
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row city"]:
+        points, count = self.coordinates[self.instance], self.nearest[self.instance]
+        return nearest_candidates(self.coordinates[self.instance, self.current], points, ~self.visited, count)
+
 
 @dataclass(frozen=True)
 class TSP(Problem[TSPState]):
@@ -36,12 +55,16 @@ class TSP(Problem[TSPState]):
     - Action: the index of the next city. Cities not yet visited are allowed.
     - A tour of N cities takes N - 1 actions; the return to the start is implied.
     - Objective: minus the length of the closed tour.
+    - `nearest=k` allows only the k nearest unvisited cities of the current one, and shows only those to the network. It is
+      for inference on large instances: states from `generate` and `instances` carry it, training examples do not.
     """
 
     cities: int = 100
+    nearest: int | None = None
 
     def __post_init__(self) -> None:
         require(self.cities >= 3, f"`cities` must be at least 3, got {self.cities}.")
+        check_nearest(self.nearest)
 
     def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> TSPState:
         return self.instances(torch.rand(count, self.cities, 2, generator=generator, device=generator.device).to(device))
@@ -60,10 +83,13 @@ class TSP(Problem[TSPState]):
         visited = torch.zeros(count, cities, dtype=torch.bool, device=device)
         visited[:, start] = True
         length = torch.zeros(count, dtype=precise(device), device=device)
-        return TSPState(torch.arange(count, device=device), coordinates, begin, begin, visited, length)
+        state = TSPState(torch.arange(count, device=device), coordinates, begin, begin, visited, length)
+        if self.nearest is None:
+            return state
+        return NearestTSPState(**state.tensors(), nearest=torch.full((count,), self.nearest, device=device))
 
     def mask(self, state: TSPState) -> Bool[Tensor, "row city"]:
-        return ~state.visited
+        return state.choosable
 
     def done(self, state: TSPState) -> Bool[Tensor, " row"]:
         return state.visited.all(1)
