@@ -23,7 +23,8 @@ def expected_objective(
 ) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"], Float[Tensor, " batch"]]:
     """The normalised estimate mu of the round's expected objective (eq. 4), its standard error, effective sample size."""
     weight = threshold_weights(result.round_log_prob, result.score, result.filled, result.complete)
-    return weighted_mean(weight, result.objective)
+    mean, error, size = weighted_mean(weight, result.objective)
+    return mean, error.masked_fill(result.complete & result.filled.any(1), 0), size  # complete: mu is exact
 
 
 def global_advantage(result: Round) -> Float[Tensor, "batch beam"]:

@@ -71,6 +71,7 @@ def masked_log_softmax(
     """Log-probabilities over the allowed actions; logits that define no distribution are an error, not a bad model."""
     if logits.shape != mask.shape:
         raise ContractError(f"`{name}` must return logits of shape {tuple(mask.shape)}, got {tuple(logits.shape)}.")
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # half precision would not add up to one
     log_prob = torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
     if not bool((log_prob.isfinite() | ~mask).all()):
         row = int((~log_prob.isfinite() & mask).any(1).nonzero()[0])

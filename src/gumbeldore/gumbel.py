@@ -47,8 +47,8 @@ def exponentials(
         seeds = mix(seeds + _wrap((number + 1) * _GAMMA))
     count = torch.Size(shape).numel()
     counters = torch.arange(1, count + 1, device=seeds.device).mul_(_GAMMA)
-    bits = _shift_right(mix(seeds[:, None] + counters), 11)  # 53 random bits
-    uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-53)
+    bits = _shift_right(mix(seeds[:, None] + counters), 12)  # 52 random bits: with the added half, never 0 nor 1
+    uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-52)
     return uniform.clamp_(max=1 - 2.0**-24 if uniform.dtype == torch.float32 else 1).log_().neg_().view(-1, *shape)
 
 
@@ -88,7 +88,7 @@ def gumbels_with_maximum(
 
 def log_survival(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """log P(G > x) = log(1 - exp(-exp(-x))) of a standard Gumbel, without cancellation."""
-    return log1mexp(-torch.exp(-x)).where(x < 10, -x - torch.exp(-x) / 2)
+    return log1mexp(-torch.exp(-x)).where(x < 30, -x - torch.exp(-x) / 2)
 
 
 def normalise(logits: Float[Tensor, "*rows action"]) -> Float[Tensor, "*rows action"]:

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import ContractError
+from gumbeldore.gumbel import precise
 
 
 @dataclass(frozen=True)
@@ -151,16 +152,42 @@ def replay(problem: Problem[S], state: S, actions: Int[Tensor, "row depth"], ste
     if not (int(steps.min()) >= 0 and int(steps.max()) <= actions.shape[1]):
         raise ContractError(f"`steps` must lie in 0 .. {actions.shape[1]}, got {int(steps.min())} .. {int(steps.max())}.")
     for depth in range(int(steps.max())):
-        moving = steps > depth
-        state = (
-            problem.step(state, actions[:, depth])
-            if bool(moving.all())
-            else step_some(problem, state, actions[:, depth], moving)
-        )
+        state = step_some(problem, state, actions[:, depth], steps > depth)
     return state
 
 
 def step_some(problem: Problem[S], state: S, action: Int[Tensor, " row"], moving: Bool[Tensor, " row"]) -> S:
     """Steps the rows that are `moving` and leaves the others as they are."""
+    if bool(moving.all()):
+        return problem.step(state, action)
     legal = problem.mask(state).int().argmax(1)  # rows that stand still get some action whose result is discarded
     return problem.step(state, torch.where(moving, action, legal)).where(moving, state)
+
+
+def dead_ends(problem: Problem[S], state: S, done: Bool[Tensor, " row"]) -> Bool[Tensor, " row"]:
+    """Rows that are not done and have no action left, for problems that declare such rows; none for all others."""
+    if problem.dead_end_objective is None:
+        return torch.zeros_like(done)
+    return ~done & ~problem.mask(state).any(1)
+
+
+def final_objective(
+    problem: Problem[S], state: S, dead: Bool[Tensor, " row"], read: Bool[Tensor, " row"]
+) -> Float[Tensor, " row"]:
+    """The objective of finished rows, the declared one of dead ends; checked to be finite wherever it is `read`."""
+    value = problem.objective(state).to(precise(state.device))
+    if problem.dead_end_objective is not None:
+        value = value.masked_fill(dead, problem.dead_end_objective)
+    if not bool((value.isfinite() | ~read).all()):
+        wrong = value[read & ~value.isfinite()][0].item()
+        raise ContractError(f"`{type(problem).__name__}.objective` must be finite for finished rows, got {wrong}.")
+    return value
+
+
+def check_horizon(problem: Problem[S], steps: int, horizon: int) -> None:
+    """Called before a step that is really needed, after `steps` of them."""
+    if steps >= horizon:
+        raise ContractError(
+            f"`{type(problem).__name__}.horizon` promised at most {horizon} steps, but some rows are not "
+            f"done after them. `horizon` must be an upper bound."
+        )

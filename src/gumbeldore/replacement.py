@@ -13,7 +13,7 @@ from gumbeldore import gumbel
 from gumbeldore.errors import require
 from gumbeldore.evaluator import Evaluator
 from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S
+from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, step_some
 from gumbeldore.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Diagnostics, Solutions
 
@@ -32,9 +32,11 @@ class WithReplacement(Sampler):
         require(0 < self.nucleus <= 1, f"`nucleus` must lie in (0, 1], got {self.nucleus}. 1 switches the truncation off.")
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+        state = state.compact()
         with evaluation_mode(policy):
             evaluator = Evaluator(problem, policy, state, self.memory // 2)
-            yield self._sample(problem, evaluator, state, seeds)
+            solutions = self._sample(problem, evaluator, state, seeds)
+        yield solutions
 
     def _sample(self, problem: Problem[S], evaluator: Evaluator[S], state: S, seeds: Int[Tensor, " batch"]) -> Solutions:
         batch, horizon = state.row_count, problem.horizon(state)
@@ -43,12 +45,11 @@ class WithReplacement(Sampler):
         taken: list[Tensor] = []
         while True:
             ended = problem.done(state)
-            dead = torch.zeros_like(ended)
-            if problem.dead_end_objective is not None:
-                dead = ~ended & ~problem.mask(state).any(1)
+            dead = dead_ends(problem, state, ended)
             open_rows = ~(ended | dead)
-            if not bool(open_rows.any()) or len(taken) > horizon:
+            if not bool(open_rows.any()):
                 break
+            check_horizon(problem, len(taken), horizon)
             wanted = open_rows.nonzero().squeeze(1)
             prior = evaluator(state, wanted, state.instance[wanted])
             full = prior.new_full((state.row_count, prior.shape[1]), -torch.inf).index_copy_(0, wanted, prior)
@@ -59,10 +60,9 @@ class WithReplacement(Sampler):
             taken.append(action.where(moving, -1))
             evaluator.cached += moving.sum(1) - torch.bincount(state.instance[wanted], minlength=batch)
             key, row = torch.unique(row * prior.shape[1] + action, return_inverse=True)
-            state = problem.step(state.rows(key // prior.shape[1]), key % prior.shape[1])
-        value = problem.objective(state).to(log_prob.dtype)
-        if problem.dead_end_objective is not None:
-            value = value.masked_fill(dead, problem.dead_end_objective)
+            state, moving = state.rows(key // prior.shape[1]), open_rows[key // prior.shape[1]]
+            state = step_some(problem, state, key % prior.shape[1], moving)
+        value = final_objective(problem, state, dead, torch.ones_like(dead))
         actions = torch.stack(taken, 2) if taken else row.new_empty(batch, self.samples, 0)
         return self._solutions(actions, value[row], log_prob, self._distinct_mass(row, log_prob), evaluator)
 
@@ -82,10 +82,12 @@ class WithReplacement(Sampler):
     def _solutions(
         self, actions: Tensor, objective: Tensor, log_prob: Tensor, mass: Tensor, evaluator: Evaluator[S]
     ) -> Solutions:
+        mean = objective.mean(1, keepdim=True)
+        variance = (objective - mean).square().sum(1, keepdim=True) / max(1, self.samples - 1)
         diagnostics = Diagnostics(
             remaining_mass=(1 - mass).clamp(min=0),
-            mean=objective.mean(1, keepdim=True),
-            standard_error=objective.std(1, correction=min(1, self.samples - 1), keepdim=True) / self.samples**0.5,
+            mean=mean,
+            standard_error=(variance / self.samples).sqrt(),
             effective_sample_size=torch.full_like(objective[:, :1], self.samples),
             duplicates_avoided=torch.zeros_like(mass),
             evaluations=evaluator.made,

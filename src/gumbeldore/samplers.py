@@ -8,6 +8,7 @@ The answer for an instance depends on its seed, not on what else is in the batch
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,8 +58,8 @@ class Sampler(ABC):
         require(len(seeds) == state.row_count, f"`seeds` must hold one seed per row ({state.row_count}), got {len(seeds)}.")
         parts = []
         for rows in self.chunks(problem, state):
-            *_, last = self.stream(problem, policy, state.rows(rows).compact(), seeds[rows].to(state.device))
-            parts.append(last)
+            stream = self.stream(problem, policy, state.rows(rows).compact(), seeds[rows].to(state.device, torch.int64))
+            parts.append(deque(stream, maxlen=1).pop())
         return Solutions.concatenate(parts)
 
     def chunks(self, problem: Problem[S], state: S) -> list[slice]:
@@ -82,15 +83,15 @@ def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " b
 @contextmanager
 def evaluation_mode(policy: Any) -> Iterator[None]:
     """No gradients, and modules in evaluation mode (batch norm); both as before afterwards."""
-    training = getattr(policy, "training", False)
-    if training:
-        policy.eval()
+    modules = [m for m in policy.modules() if m.training] if isinstance(policy, torch.nn.Module) else []
+    for module in modules:
+        module.training = False
     try:
         with torch.no_grad():
             yield
     finally:
-        if training:
-            policy.train()
+        for module in modules:
+            module.training = True
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,8 @@ class BeamSearch(Sampler):
             search = Search(problem, policy, state, self.beam_width, cache_priors=False, network_bytes=self.memory // 2)
             result = search.round(self.beam_width, by_probability)
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
-            yield collect(search, [result])
+            solutions = collect(search, [result], deterministic=1)
+        yield solutions
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
         return trie_bytes(self.beam_width, actions, horizon, cached=False) + beam_bytes(self.beam_width, actions)
@@ -145,6 +147,8 @@ class StochasticBeamSearch(Sampler):
         check_positive("beam_width", self.beam_width)
         check_positive("rounds", self.rounds)
         check_positive("memory", self.memory)
+        pair = isinstance(self.nucleus, tuple | list) and len(self.nucleus) == 2
+        require(pair, f"`nucleus` must be a pair: the top-p of the first and of the last round, got {self.nucleus!r}.")
         for p in self.nucleus:
             require(0 < p <= 1, f"`nucleus` values must lie in (0, 1], got {p}. 1 switches the truncation off.")
 
@@ -174,9 +178,8 @@ class StochasticBeamSearch(Sampler):
                     self._learn(search, result)
                 search.trie.remove(result.leaf, result.leaf_depth, result.filled)
                 results.append(result)
-                yield collect(search, results, deterministic=int(self.first_round_deterministic), keep_trie=self.keep_trie)
-            if not bool((search.trie.left[0, :, 0] > -torch.inf).any()):
-                break
+                solutions = collect(search, results, int(self.first_round_deterministic), self.keep_trie)
+            yield solutions  # outside: the caller's code runs with its own gradient mode
 
     def _search(self, problem: Problem[S], policy: Policy[S], state: S) -> Search[S]:
         actions = problem.mask(state.rows(slice(0, 1))).shape[1]
@@ -244,19 +247,18 @@ def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
 
 
 def collect(search: Search[Any], results: list[Round], deterministic: int = 0, keep_trie: bool = False) -> Solutions:
-    """Puts the rounds of a search side by side."""
+    """Puts the rounds of a search side by side. The first `deterministic` rounds estimate nothing, unless they are complete."""
     depth = max(result.actions.shape[0] for result in results)
     actions = [torch.nn.functional.pad(r.actions.permute(1, 2, 0), (0, depth - r.actions.shape[0]), value=-1) for r in results]
     filled = torch.cat([r.filled for r in results], 1)
     log_prob = torch.cat([r.log_prob for r in results], 1)
-    means, errors, sizes = zip(*[expected_objective(r) for r in results], strict=True)
-    mean = torch.stack(means, 1)
-    mean[:, :deterministic] = torch.nan
+    means, errors, sizes = (torch.stack(e, 1) for e in zip(*[expected_objective(r) for r in results], strict=True))
+    unknown = torch.stack([~r.complete & (i < deterministic) for i, r in enumerate(results)], 1)
     diagnostics = Diagnostics(
         remaining_mass=search.trie.left[0, :, 0].exp().clamp(max=1),
-        mean=mean,
-        standard_error=torch.stack(errors, 1),
-        effective_sample_size=torch.stack(sizes, 1),
+        mean=means.masked_fill(unknown, torch.nan),
+        standard_error=errors.masked_fill(unknown, torch.nan),
+        effective_sample_size=sizes.masked_fill(unknown, torch.nan),
         duplicates_avoided=expected_duplicates(log_prob, filled),
         evaluations=search.evaluator.made.clone(),
         evaluations_cached=search.evaluator.cached.clone(),

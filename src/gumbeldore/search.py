@@ -15,10 +15,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore import gumbel
-from gumbeldore.errors import ContractError
 from gumbeldore.evaluator import Evaluator
 from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S, step_some
+from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, step_some
 from gumbeldore.trie import UNKNOWN, Trie
 
 Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
@@ -31,7 +30,7 @@ class Round:
 
     filled: Bool[Tensor, "batch beam"]
     objective: Float[Tensor, "batch beam"]  # -inf where not filled
-    log_prob: Float[Tensor, "batch beam"]  # under the original policy
+    log_prob: Float[Tensor, "batch beam"]  # under the original policy, from where the round started; -inf where not filled
     round_log_prob: Float[Tensor, "batch beam"]  # under this round's policy (trie corrections and nucleus applied)
     score: Float[Tensor, "batch beam"]  # the perturbed log-probability G
     complete: Bool[Tensor, " batch"]  # no candidate was ever cut: all this round's policy can produce was sampled
@@ -95,25 +94,22 @@ class Search(Generic[S]):
         """One beam search of the given width from the root, or from the node and state `start` at `depth`."""
         beam = self._first_beam(width, root_score, depth, start)
         while bool(beam.open.any()):
-            if depth >= self.horizon:
-                raise ContractError(
-                    f"`{type(self.problem).__name__}.horizon` promised at most {self.horizon} steps, but some rows are not "
-                    f"done after them. `horizon` must be an upper bound."
-                )
+            check_horizon(self.problem, depth, self.horizon)
             beam = self._expand(beam, depth, perturb, nucleus, average_bonus)
             depth += 1
-        nodes, actions = self.trie.trace(beam.node, beam.leaf_depth, depth)
+        leaf_depth = beam.leaf_depth.where(beam.filled, 0)
+        nodes, actions = self.trie.trace(beam.node, leaf_depth, depth)
         return Round(
             beam.filled,
             self._objective(beam),
-            beam.log_prob,
-            beam.round_log_prob,
+            beam.log_prob.masked_fill(~beam.filled, -torch.inf),
+            beam.round_log_prob.masked_fill(~beam.filled, -torch.inf),
             beam.score,
             beam.complete,
             actions,
             nodes,
             beam.node,
-            beam.leaf_depth,
+            leaf_depth,
         )
 
     def _first_beam(
@@ -128,7 +124,8 @@ class Search(Generic[S]):
         zeros = torch.zeros(batch, width, dtype=gumbel.precise(device), device=device)
         available = self.trie.left[depth].gather(1, node[:, None]) > -torch.inf
         filled = (torch.arange(width, device=device) == 0) & available
-        finished = self.problem.done(state)[:, None].expand(batch, width)
+        done = self.problem.done(state)
+        dead = dead_ends(self.problem, state, done)
         rows = torch.arange(batch, device=device).repeat_interleave(width)
         score = zeros if root_score is None else zeros + root_score[:, None]
         return Beam(
@@ -138,8 +135,8 @@ class Search(Generic[S]):
             zeros,
             zeros,
             filled,
-            finished,
-            torch.zeros_like(filled),
+            (done | dead)[:, None].expand(batch, width),
+            dead[:, None].expand(batch, width),
             torch.full((batch, width), depth, device=device),
             torch.ones(batch, dtype=torch.bool, device=device),
         )
@@ -175,10 +172,9 @@ class Search(Generic[S]):
         )
         self._record_rest(beam, depth, prior, child, choice, grows)
         state = self._step(beam, slot, action, grows)
-        finished = self.problem.done(state).view(batch, width)
-        dead = beam.dead.gather(1, slot) & stays
-        if self.problem.dead_end_objective is not None:
-            dead = dead | (grows & ~finished & ~self.problem.mask(state).any(-1).view(batch, width))
+        done = self.problem.done(state)
+        dead = dead_ends(self.problem, state, done).view(batch, width)
+        finished = done.view(batch, width) | dead
         return Beam(
             state=state,
             node=node.where(~stays, beam.node.gather(1, slot)),
@@ -186,7 +182,7 @@ class Search(Generic[S]):
             log_prob=beam.log_prob.gather(1, slot) + edge,
             round_log_prob=torch.where(stays, beam.round_log_prob.gather(1, slot), pick(total)),
             filled=filled,
-            finished=finished | dead,
+            finished=finished,
             dead=dead,
             leaf_depth=torch.where(stays, beam.leaf_depth.gather(1, slot), depth + 1),
             complete=complete,
@@ -203,9 +199,7 @@ class Search(Generic[S]):
         batch, width = slot.shape
         row = slot + torch.arange(batch, device=slot.device)[:, None] * width
         state = beam.state.rows(row.flatten())
-        moving = grows.flatten()
-        step = self.problem.step if bool(moving.all()) else None
-        return step(state, action.flatten()) if step else step_some(self.problem, state, action.flatten(), moving)
+        return step_some(self.problem, state, action.flatten(), grows.flatten())
 
     def _record_rest(
         self, beam: Beam[S], depth: int, prior: Tensor, child: Tensor | None, choice: Tensor, grows: Tensor
@@ -229,36 +223,39 @@ class Search(Generic[S]):
         known = (open_ & (evaluation != UNKNOWN)).nonzero().squeeze(1)
         fresh = self.evaluator(beam.state, wanted, wanted // width) if len(wanted) else None
         table = self._table(depth, batch, fresh)
+        exact = gumbel.precise(open_.device)
         if fresh is not None and len(wanted) == batch * width:
-            prior = fresh
+            prior = fresh.to(exact)
         else:
             source = fresh if fresh is not None else table
             assert source is not None
-            prior = source.new_full((batch * width, source.shape[-1]), -torch.inf)
+            prior = source.new_full((batch * width, source.shape[-1]), -torch.inf, dtype=exact)
             if fresh is not None:
-                prior[wanted] = fresh
+                prior[wanted] = fresh.to(exact)
         if table is not None:
             rows = table.view(-1, table.shape[-1])
             if len(known):
-                prior[known] = rows[place[known] + evaluation[known]]
+                prior[known] = rows[place[known] + evaluation[known]].to(exact)
                 self.evaluator.cached.index_add_(0, known // width, torch.ones_like(known))
             if fresh is not None:
                 node = beam.node.flatten()[wanted]
-                rows[place[wanted] + node] = fresh
+                rows[place[wanted] + node] = fresh.to(rows.dtype)
                 self.trie.evaluation[depth, wanted // width, node] = node
-        return prior.view(batch, width, -1).to(gumbel.precise(prior.device))
+        return prior.view(batch, width, -1)
 
     def _table(self, depth: int, batch: int, fresh: Tensor | None) -> Tensor | None:
-        """Where the priors of a level are kept, allocated when its first ones arrive; None without a cache."""
-        if self.cache_priors and self.trie.prior[depth] is None and fresh is not None:
-            self.trie.prior[depth] = fresh.new_empty(batch, self.trie.nodes, fresh.shape[-1])
-        return self.trie.prior[depth]
+        """Where the priors of a level are kept, allocated when its first ones arrive; None without a cache.
+
+        Forced rows may arrive before the policy has shown its float type: the table is widened when it does.
+        """
+        table = self.trie.prior[depth]
+        if self.cache_priors and fresh is not None:
+            if table is None:
+                table = fresh.new_empty(batch, self.trie.nodes, fresh.shape[-1])
+            self.trie.prior[depth] = table = table.to(torch.promote_types(table.dtype, fresh.dtype))
+        return table
 
     def _objective(self, beam: Beam[S]) -> Float[Tensor, "batch beam"]:
-        value = self.problem.objective(beam.state).to(beam.score.dtype).view_as(beam.score)
-        if self.problem.dead_end_objective is not None:
-            value = value.masked_fill(beam.dead, self.problem.dead_end_objective)
-        if not bool((value.isfinite() | ~beam.filled).all()):
-            wrong = value[beam.filled & ~value.isfinite()][0].item()
-            raise ContractError(f"`{type(self.problem).__name__}.objective` must be finite for finished rows, got {wrong}.")
+        dead, filled = beam.dead.flatten(), beam.filled.flatten()
+        value = final_objective(self.problem, beam.state, dead, filled).view_as(beam.score)
         return value.masked_fill(~beam.filled, -torch.inf)

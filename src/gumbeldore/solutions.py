@@ -17,7 +17,7 @@ class Diagnostics:
     """Numbers that say how a search went, per instance."""
 
     remaining_mass: Float[Tensor, " batch"]  # probability under the original policy of all that was not sampled; 0: exhausted
-    mean: Float[Tensor, "batch round"]  # mu, the estimated expected objective of each round's policy (eq. 4)
+    mean: Float[Tensor, "batch round"]  # mu, the estimated expected objective of each round's policy (eq. 4); NaN if empty
     standard_error: Float[Tensor, "batch round"]  # of `mean`; 0 where everything was sampled
     effective_sample_size: Float[Tensor, "batch round"]
     duplicates_avoided: Float[Tensor, " batch"]  # repeats of these sequences to expect from as many draws with replacement
@@ -32,7 +32,7 @@ class Solutions:
 
     actions: Int[Tensor, "batch sample depth"]  # -1 after the end
     objective: Float[Tensor, "batch sample"]  # larger is better; -inf where not filled
-    log_prob: Float[Tensor, "batch sample"]  # under the original policy
+    log_prob: Float[Tensor, "batch sample"]  # under the original policy; -inf where not filled
     filled: Bool[Tensor, "batch sample"]
     diagnostics: Diagnostics
     tries: tuple[Trie, ...] = ()  # one per memory chunk, only with `keep_trie=True`
@@ -53,22 +53,41 @@ class Solutions:
         depth = self.actions.shape[2]
         return replace(self, **picked, actions=self.actions.gather(1, order[..., None].expand(-1, -1, depth)))
 
+    def rows(self, index: Int[Tensor, " selected"] | slice) -> Solutions:
+        """The instances at `index`, without search trees; no longer padded than the longest of their sequences."""
+        actions = self.actions[index]
+        depth = int((actions >= 0).flatten(0, 1).any(0).sum())
+        return Solutions(
+            actions=actions[..., :depth],
+            **{name: getattr(self, name)[index] for name in ("objective", "log_prob", "filled")},
+            diagnostics=Diagnostics(**{f.name: getattr(self.diagnostics, f.name)[index] for f in fields(Diagnostics)}),
+        )
+
     @staticmethod
     def concatenate(parts: Sequence[Solutions]) -> Solutions:
         """The instances of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
-        depth = max(part.actions.shape[2] for part in parts)
-        pad = [torch.nn.functional.pad(p.actions, (0, depth - p.actions.shape[2]), value=-1) for p in parts]
-        joined = {f.name: torch.cat([getattr(p.diagnostics, f.name) for p in parts]) for f in fields(Diagnostics)}
+        joined = {f.name: _join([getattr(p.diagnostics, f.name) for p in parts], torch.nan) for f in fields(Diagnostics)}
         return Solutions(
-            actions=torch.cat(pad),
-            objective=torch.cat([p.objective for p in parts]),
-            log_prob=torch.cat([p.log_prob for p in parts]),
-            filled=torch.cat([p.filled for p in parts]),
+            actions=_join([p.actions for p in parts], -1),
+            objective=_join([p.objective for p in parts], -torch.inf),
+            log_prob=_join([p.log_prob for p in parts], -torch.inf),
+            filled=_join([p.filled for p in parts], False),
             diagnostics=Diagnostics(**joined),
             tries=tuple(trie for part in parts for trie in part.tries),
         )
+
+
+def _join(tensors: Sequence[Tensor], fill: float) -> Tensor:
+    """Concatenates along the batch; parts that sampled less (exhausted, or interrupted) are padded with `fill`."""
+    sizes = [max(t.shape[axis] for t in tensors) for axis in range(1, tensors[0].dim())]
+    padded = []
+    for tensor in tensors:
+        missing = [size - have for size, have in zip(sizes, tensor.shape[1:], strict=True)]
+        pad = [amount for gap in reversed(missing) for amount in (0, gap)]
+        padded.append(torch.nn.functional.pad(tensor, pad, value=fill) if any(missing) else tensor)
+    return torch.cat(padded)
 
 
 def expected_duplicates(
