@@ -8,7 +8,7 @@ TORCH ?= torch==2.13.0
 .PHONY: run test lint types format install clean
 
 run: $(VENV)/.installed
-	$(BIN)/gumbeldore demo --folder runs/demo
+	$(BIN)/gumbeldore demo --folder runs/demo $(if $(FRESH),--fresh)
 
 test: lint types
 	$(BIN)/python -m pytest -n 2 --durations=10

@@ -79,7 +79,7 @@ def test_a_files_instance_is_solved_in_its_own_units(run, tmp_path):
     policy = str(run / "policy.safetensors")
     assert main(["solve", "tsp", "--policy", policy, "--instance", str(path), "--folder", str(folder)]) == 0
     (record,) = json.loads((folder / "solutions.json").read_text())
-    assert record["length"] == pytest.approx(400.0)
+    assert record["cost"] == pytest.approx(400.0)
 
 
 @pytest.mark.parametrize(

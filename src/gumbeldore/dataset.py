@@ -30,7 +30,7 @@ class Dataset(Generic[S]):
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
         state = state.compact()
         for index, (known, solutions) in enumerate(self.groups):
-            if _shapes(known) == _shapes(state):
+            if shapes(known) == shapes(state):
                 depth = max(solutions.shape[1], actions.shape[1])
                 joined = torch.cat([_pad(solutions, depth), _pad(actions, depth)])
                 self.groups[index] = (type(state).concatenate([known, state]), joined)
@@ -71,5 +71,6 @@ def _pad(actions: Int[Tensor, "row depth"], depth: int) -> Int[Tensor, "row padd
     return torch.nn.functional.pad(actions, (0, depth - actions.shape[1]), value=-1)
 
 
-def _shapes(state: Any) -> Shapes:
+def shapes(state: Any) -> Shapes:
+    """The sizes of an instance: states with equal ones can be concatenated."""
     return tuple(tuple(tensor.shape[1:]) for tensor in state.tensors().values())

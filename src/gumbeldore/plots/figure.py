@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 
 @contextmanager
 def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[float, float] = (5, 5)) -> Iterator[Any]:
@@ -19,3 +21,12 @@ def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[
     yield figure.subplots(rows, columns)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
+
+
+def colours(count: int) -> list[Any]:
+    """As many different colours; neighbours are easy to tell apart up to 20."""
+    from matplotlib import colormaps
+
+    if count > 20:
+        return list(colormaps["turbo"](np.linspace(0.03, 0.97, count)))
+    return list(colormaps["tab10" if count <= 10 else "tab20"](np.arange(count)))
