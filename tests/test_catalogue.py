@@ -6,6 +6,7 @@ import pytest
 import torch
 from routing import seeded
 
+from gumbeldore import runs
 from gumbeldore.advantage import outcome
 from gumbeldore.catalogue import CATALOGUE, JobShops, RunSettings, SamplerSettings
 from gumbeldore.errors import SettingsError
@@ -132,3 +133,23 @@ def test_a_board_of_another_size_gets_a_network_of_that_size():
 
 def test_pure_outcomes_are_a_method_of_their_own():
     assert SamplerSettings(method="outcome", sigma=5.0).build().advantage is outcome
+
+
+def test_a_run_trains_on_its_problem_validates_on_its_own_and_selects_its_way(tmp_path, monkeypatch):
+    seen = {}
+
+    def events(problem, policy, sampler, *, validation, settings, select, resume):
+        seen.update(problem=problem, sampler=sampler(1), validation=validation, select=select, settings=settings)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr(runs, "self_improve_events", events)
+    for name, changes in {"gomoku": {}, "jssp": {"machines": [2, 3]}}.items():
+        validation = {"instances": 2, "problem": {"machines": 5} if changes else {}}
+        settings = CATALOGUE[name].settings("small", {"problem": changes, "validation": validation})
+        with pytest.raises(SettingsError, match="enough"):
+            runs.train(CATALOGUE[name], settings, tmp_path / name, device="cpu")
+        assert seen["problem"] == settings.training_problem
+        assert seen["select"] is CATALOGUE[name].select
+        assert seen["sampler"] == settings.sampler.build(1)
+        assert seen["settings"] == settings.training
+    assert seen["validation"].times.shape == (2, 6, 5)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from gumbeldore.catalogue import Entry, RunSettings
 from gumbeldore.checkpoint import MetricsFile, load_policy, load_state, read_metrics, save_policy, save_state, write_atomically
-from gumbeldore.errors import CheckpointError
+from gumbeldore.dataset import Dataset
+from gumbeldore.errors import CheckpointError, GumbeldoreError, require
+from gumbeldore.formats import FormatError
+from gumbeldore.instances import InstanceSet
 from gumbeldore.plots.training import plot_training
 from gumbeldore.policy import Network
-from gumbeldore.settings import as_plain, read_settings
-from gumbeldore.training import Epoch, self_improve_events
+from gumbeldore.settings import as_plain, merged, read_settings
+from gumbeldore.training import Epoch, imitate_events, self_improve_events
 from gumbeldore.training import Progress as Event
 
 SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
@@ -29,6 +34,7 @@ SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "policy.safetensors",
     "training.png",
 )
+LABELS, LABELS_HASH = "labels", "labels_sha256"  # in the settings.json of supervised runs
 PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
 
 
@@ -45,7 +51,7 @@ def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Net
     """Freshly initialised weights, by the run's seed and without touching the global random state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.training.seed)
-        return entry.build(settings.policy).to(device)
+        return entry.build(settings).to(device)
 
 
 def train(
@@ -57,22 +63,74 @@ def train(
     device: str = "auto",
     console: Console | None = None,
 ) -> Network:
-    """Runs or continues a training with live progress and returns the best policy. Ctrl-C loses the current epoch only."""
-    console = console or Console()
-    saved = _open_folder(entry, settings, folder, resume)
+    """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only."""
+
+    def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
+        return self_improve_events(
+            settings.training_problem,
+            policy,
+            settings.sampler.build,
+            validation=validation,
+            settings=settings.training,
+            select=entry.select,
+            resume=saved,
+        )
+
+    return _run(entry, settings, folder, events, {}, resume, device, console or Console())
+
+
+def imitate(
+    entry: Entry,
+    settings: RunSettings,
+    labels: Mapping[Path, InstanceSet],
+    folder: Path,
+    *,
+    resume: bool = False,
+    device: str = "auto",
+    console: Console | None = None,
+) -> Network:
+    """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only."""
+    require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
+    kinds = {instances.kind.name for instances in labels.values()}
+    require(kinds == {entry.instances}, f"{entry.name} cannot learn from labels of {' and '.join(sorted(kinds))} instances.")
+    dataset: Dataset[Any] = Dataset()
+    for path, instances in labels.items():
+        try:
+            for state, actions in instances.dataset(pick_device(device)).groups:
+                dataset.add(state, actions)
+        except GumbeldoreError as error:
+            raise FormatError(f"{path}: {error}") from error
+
+    def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
+        return imitate_events(
+            settings.training_problem, policy, dataset, validation=validation, settings=settings.training, resume=saved
+        )
+
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]
+    about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: digests}
+    return _run(entry, settings, folder, events, about, resume, device, console or Console())
+
+
+Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
+
+
+def _run(
+    entry: Entry,
+    settings: RunSettings,
+    folder: Path,
+    events: Events,
+    about: Mapping[str, Any],
+    resume: bool,
+    device: str,
+    console: Console,
+) -> Network:
+    """Runs or continues a training in its folder; `about` goes into its settings.json."""
+    saved = _open_folder(entry, settings, folder, about, resume)
     where = pick_device(device)
     policy = new_policy(entry, settings, where)
     generator = torch.Generator().manual_seed(settings.validation.seed)
-    validation = settings.problem.generate(settings.validation.instances, generator=generator, device=where)
+    validation = settings.validation_problem.generate(settings.validation.instances, generator=generator, device=where)
     metrics = MetricsFile(folder / METRICS, keep_epochs=saved["epoch"] if saved else 0)
-    events = self_improve_events(
-        settings.problem,
-        policy,
-        settings.sampler.build,
-        validation=validation,
-        settings=settings.training,
-        resume=saved,
-    )
     parameters = sum(p.numel() for p in policy.parameters())
     console.print(
         f"Training {entry.summary} ({parameters:,} weights) on {where}; files in [bold]{folder}[/bold]. Ctrl-C stops."
@@ -80,7 +138,7 @@ def train(
     drawn = time.monotonic()
     try:
         with _bars(console, settings.training.epochs, saved["epoch"] if saved else 0) as show:
-            for event in events:
+            for event in events(policy, validation, saved):
                 show(event)
                 if isinstance(event, Epoch):
                     _keep(entry, folder, policy, event, metrics)
@@ -96,14 +154,17 @@ def train(
     return load_policy(folder / POLICY, type(policy)).to(where)  # type: ignore[return-value]
 
 
-def _open_folder(entry: Entry, settings: RunSettings, folder: Path, resume: bool) -> dict[str, Any] | None:
-    plain = {"problem_name": entry.name, **as_plain(settings)}
+def _open_folder(
+    entry: Entry, settings: RunSettings, folder: Path, about: Mapping[str, Any], resume: bool
+) -> dict[str, Any] | None:
+    plain = {"problem_name": entry.name, **as_plain(settings), **about}
     if resume:
         saved = load_state(folder / CHECKPOINT)
         theirs = read_settings(folder / SETTINGS)
-        same = {key: value for key, value in theirs.items() if key != "training"}
-        if same != {key: value for key, value in plain.items() if key != "training"}:
-            changed = sorted(key for key in plain if key != "training" and plain[key] != theirs.get(key))
+        theirs |= as_plain(merged(settings, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
+        free = {"training", LABELS}  # the training checks its own settings; labels may have moved, their content counts
+        changed = sorted(key for key in {*plain, *theirs} - free if plain.get(key) != theirs.get(key))
+        if changed:
             raise CheckpointError(
                 f"{folder} holds a run with other settings ({', '.join(changed)}). Leave them out to resume with the run's own, or "
                 f"choose another --folder."
@@ -118,10 +179,13 @@ def _open_folder(entry: Entry, settings: RunSettings, folder: Path, resume: bool
 
 def _keep(entry: Entry, folder: Path, policy: Network, epoch: Epoch, metrics: MetricsFile) -> None:
     """Saves an epoch. The checkpoint comes last: what it names is on disk already."""
+    state = epoch.checkpoint()
     if epoch.improved or not (folder / POLICY).exists():
-        save_policy(folder / POLICY, policy, problem=entry.name, epoch=str(epoch.index))
+        best = copy.deepcopy(policy)  # the initial policy, if no epoch was better
+        best.load_state_dict(state["best_policy"])
+        save_policy(folder / POLICY, best, problem=entry.name, epoch=str(state["best_epoch"]))
     metrics.append(epoch.metrics())
-    save_state(folder / CHECKPOINT, epoch.checkpoint())
+    save_state(folder / CHECKPOINT, state)
 
 
 def _line(epoch: Epoch) -> str:

@@ -57,15 +57,16 @@ def as_plain(settings: Any) -> dict[str, Any]:
 def _converted(value: Any, hint: Any, name: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (types.UnionType, typing.Union):
-        if value is None and type(None) in arguments:
-            return None
-        hint = next(a for a in arguments if a is not type(None))
-        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        return _one_of(value, arguments, name)
     if origin is typing.Literal:
         require(value in arguments, f"`{name}` must be one of {', '.join(map(repr, arguments))}, got {value!r}.")
         return value
-    if origin is tuple and isinstance(value, list):
-        return tuple(_converted(v, a, name) for v, a in zip(value, arguments, strict=False))
+    if origin is tuple and isinstance(value, list | tuple):
+        kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        require(len(value) == len(kinds), f"`{name}` must hold {len(kinds)} values, got {value!r}.")
+        return tuple(_converted(v, a, name) for v, a in zip(value, kinds, strict=True))
+    if origin is dict and isinstance(value, Mapping):
+        return {key: _converted(v, arguments[1], f"{name}.{key}") for key, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if hint is Path and isinstance(value, str):
@@ -74,3 +75,20 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
     fits = isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool)
     require(fits, f"`{name}` must be of type {getattr(kind, '__name__', kind)}, got {value!r}.")
     return value
+
+
+def _one_of(value: Any, hints: tuple[Any, ...], name: str) -> Any:
+    """The value as the first of several types that it fits."""
+    if value is None and type(None) in hints:
+        return None
+    faults = []
+    for hint in hints:
+        if hint is not type(None):
+            try:
+                return _converted(value, hint, name)
+            except SettingsError as fault:
+                faults.append(fault)
+    if len(faults) == 1:
+        raise faults[0]
+    kinds = " or ".join(str(hint) if typing.get_origin(hint) else hint.__name__ for hint in hints if hint is not type(None))
+    raise SettingsError(f"`{name}` must be of type {kinds}, got {value!r}.")

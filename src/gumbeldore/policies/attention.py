@@ -36,7 +36,8 @@ def attend(
     mixed = None
     few = FEW_WITH_GRADIENTS if torch.is_grad_enabled() else FEW_WITHOUT_GRADIENTS
     if blocked is None and tokens < few and qkv.device.type == "cpu":
-        mixed = _few_tokens(*(part.reshape(rows * heads, tokens, size) for part in (q, k, v)), scale)
+        flat = (rows * heads, tokens, size)
+        mixed = _few_tokens(q.reshape(flat), k.reshape(flat), v.reshape(flat), scale)
     if mixed is None:
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=None if blocked is None else ~blocked, scale=scale)
     return mixed.view(rows, heads, tokens, size).transpose(1, 2).reshape(rows, tokens, width // 3)
@@ -50,7 +51,7 @@ def _few_tokens(q: Heads, k: Heads, v: Heads, scale: float) -> Heads | None:
         total = weight.sum(-1, keepdim=True)
         if not bool(total.amin() > SMALLEST_TOTAL):
             return None
-        if not torch.is_grad_enabled() and not q.requires_grad:
+        if not q.requires_grad:
             return torch.bmm(weight, v).div_(total)
         weight.div_(total)
     return _FewTokens.apply(q, k, v, weight, scale)

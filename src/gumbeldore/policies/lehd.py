@@ -92,7 +92,7 @@ class TSPLehdPolicy(LehdPolicy):
 class CVRPLehdPolicy(LehdPolicy):
     """Decoder over depot, origin and choosable customers; two logits per customer. The defaults are those of Luo et al."""
 
-    def __init__(self, d: int = 128, layers: int = 6, heads: int = 8, ff: int = 512) -> None:
+    def __init__(self, d: int = 192, layers: int = 6, heads: int = 12, ff: int = 512) -> None:
         super().__init__(3, 2, d, layers, heads, ff)
         self.depot_projection = nn.Linear(d, d)
         self.capacity_embedding = nn.Linear(1, d)
