@@ -231,11 +231,13 @@ def canonical(state: JSSPState, row: int) -> tuple[object, ...]:
     return tuple(done), tuple(starts), tuple(available[jobs:]), max(available)
 
 
-@pytest.mark.parametrize("kind", [torch.int64, torch.float64])
-def test_keys_are_equal_exactly_where_the_futures_are(kind: torch.dtype) -> None:
+@pytest.mark.parametrize(("kind", "largest"), [(torch.int64, 99), (torch.float64, 99), (torch.int64, 1), (torch.int64, 2)])
+def test_keys_are_equal_exactly_where_the_futures_are(kind: torch.dtype, largest: int) -> None:
+    """Also where times are so much alike that they do not tell which operations were scheduled."""
     problem, generator = JSSP(3, 3), seeded(3)
     fresh = problem.generate(1, generator=generator)
-    state = problem.instances(fresh.times.to(kind), fresh.machines).rows(torch.zeros(3000, dtype=torch.int64))
+    times = fresh.times.clamp(max=largest).to(kind)
+    state = problem.instances(times, fresh.machines).rows(torch.zeros(3000, dtype=torch.int64))
     sequences = shuffled_schedules(3, 3, 3000, generator)
     for length in (1, 2, 4, 7, 9):
         reached = replay(problem, state, sequences, torch.full((3000,), length))

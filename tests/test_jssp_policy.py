@@ -287,6 +287,19 @@ def test_scores_beyond_the_range_of_exponentials_are_handled(factor: float, grad
         assert all(bool(weight.grad.isfinite().all()) for weight in policy.parameters() if weight.grad is not None)
 
 
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_row_with_extreme_waiting_times_spoils_no_other(gradients: bool) -> None:
+    state, policy = scattered(5, 6, count=6), small()
+    late = state.available.clone()
+    late[0, 0] += 10**6
+    late[2, 3] += 10**5
+    extreme = replace(state, available=late)
+    before, after = (logits(policy, which, gradients=gradients) for which in (state, extreme))
+    torch.testing.assert_close(after[[1, 3, 4, 5]], before[[1, 3, 4, 5]], **CLOSE)
+    expected = plain_network(copy.deepcopy(policy).double(), extreme)[[0, 2]]
+    torch.testing.assert_close(after[[0, 2]].double(), expected, rtol=1e-3, atol=1e-2)
+
+
 def test_weights_that_are_not_numbers_are_passed_on_and_not_hidden() -> None:
     policy = small()
     with torch.no_grad():

@@ -20,7 +20,7 @@ Shapes = tuple[tuple[int, ...], ...]
 class Dataset(Generic[S]):
     """Pairs of an instance and one solution. Instances of different sizes live in different groups."""
 
-    groups: list[tuple[S, Int[Tensor, "row depth"]]] = field(default_factory=list)
+    groups: list[tuple[S, Tensor]] = field(default_factory=list)  # initial states, and actions [row, depth]
 
     def __len__(self) -> int:
         return sum(len(actions) for _, actions in self.groups)

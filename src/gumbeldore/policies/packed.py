@@ -20,6 +20,8 @@ from gumbeldore.policies.segments import Links, Places
 
 CONSTANTS = 2
 """Channels of a token beside its d: the number one, and its position."""
+SAFE = 60.0
+"""Scores up to this size need no care: sums of their exponentials neither overflow nor vanish in single precision."""
 
 
 class PackedBlock(NamedTuple):
@@ -54,9 +56,6 @@ class PackedBlock(NamedTuple):
             q = lay_out(project(queries, weight_q.flatten(1)), links.queries)
             k, v = lay_out(project(tokens, weight_kv.flatten(1)), links.keys).split([key, value], 2)
         mixed = take_back(attend(q, k, v, links), links.queries)
-        least, most = torch.aminmax(mixed.detach()[:, -1])
-        if not (float(least) > 1e-30 and float(most) < 1e30):
-            mixed = take_back(attend_carefully(q, k, v, links), links.queries)
         mixed = (mixed[:, :-1] / mixed[:, -1:]).view(-1, d)
         mixed[-1] = 0
         return mixed
@@ -120,21 +119,37 @@ Mixed = Float[Tensor, "group_head query value_size"]
 def attend(q: Queries, k: Keys, v: Values, links: Links) -> Mixed:
     """Values and the number one, summed with weights exp(q k): the second sum is what the first has to be divided by.
 
-    `torch.softmax` is slow over short axes, so weights are normalised after they have been applied. That is exact unless
-    scores leave the range of the exponential, which the second sum betrays.
+    `torch.softmax` is slow over short axes, so weights are normalised after they have been applied.
     """
     if torch.is_grad_enabled():
         mixed: Tensor = _Attend.apply(q, k, v, links)
         return mixed
-    return torch.bmm(attention_weights(q, k, links), v)
+    return torch.bmm(attention_weights(q, k, v, links), v)
 
 
-def attention_weights(q: Queries, k: Keys, links: Links) -> Float[Tensor, "group_head query key"]:
-    """exp(q k), and zero between segments."""
-    weight = torch.bmm(q, k.transpose(1, 2)).exp_()
+def attention_weights(q: Queries, k: Keys, v: Values, links: Links) -> Float[Tensor, "group_head query key"]:
+    """exp(q k), up to a factor for each query, and zero between segments."""
+    score = torch.bmm(q, k.transpose(1, 2))
+    least, most = torch.aminmax(score)
+    if not (float(least) > -SAFE and float(most) < SAFE):
+        tame(score, v, links)
+    weight = score.exp_()
     if links.together is not None:
-        weight.view(links.keys.groups, links.keys.heads, *weight.shape[1:]).mul_(links.together)
+        by_head(weight, links).mul_(links.together)
     return weight
+
+
+def tame(score: Float[Tensor, "group_head query key"], v: Values, links: Links) -> None:
+    """Subtracts from the scores of each query their maximum over its segment, in place."""
+    known = score.masked_fill(v[:, None, :, -1] == 0, -torch.inf)  # without empty places
+    if links.together is not None:
+        by_head(known, links).masked_fill_(links.together == 0, -torch.inf)
+    most = known.amax(2, keepdim=True)
+    score.sub_(most.where(most > -torch.inf, 0)).clamp_(-80, 0)  # exponentials of very small numbers are slow
+
+
+def by_head(values: Float[Tensor, "group_head query key"], links: Links) -> Float[Tensor, "group head query key"]:
+    return values.view(links.keys.groups, links.keys.heads, *values.shape[1:])
 
 
 class _Attend(torch.autograd.Function):
@@ -142,7 +157,7 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, links: Links) -> Tensor:
-        weight = attention_weights(q, k, links)
+        weight = attention_weights(q, k, v, links)
         ctx.save_for_backward(q, k, v, weight)
         return torch.bmm(weight, v)
 
@@ -152,15 +167,6 @@ class _Attend(torch.autograd.Function):
         q, k, v, weight = ctx.saved_tensors
         score = torch.bmm(gradient, v.transpose(1, 2)).mul_(weight)
         return torch.bmm(score, k), torch.bmm(score.transpose(1, 2), q), torch.bmm(weight.transpose(1, 2), gradient), None
-
-
-def attend_carefully(q: Queries, k: Keys, v: Values, links: Links) -> Mixed:
-    """`attend` for scores of any size, with normalised weights. Those of empty places mean nothing, but are finite."""
-    score = torch.bmm(q, k.transpose(1, 2)).masked_fill(v[:, None, :, -1] == 0, -1e30)
-    if links.together is not None:
-        by_head = score.view(links.keys.groups, links.keys.heads, *score.shape[1:])
-        score = by_head.masked_fill(links.together == 0, -1e30).view_as(score)
-    return torch.bmm(torch.softmax(score, 2), v)
 
 
 def lay_out(tokens: Float[Tensor, "token channel"], places: Places) -> Float[Tensor, "group_head position size"]:

@@ -151,7 +151,7 @@ class JSSP(Problem[JSSPState]):
         moving = torch.arange(depth, device=state.device) < steps[:, None]
         job = actions[:, :depth].where(moving, 0)
         scheduled = state.scheduled.scatter_add(1, job, moving.long())
-        operation = state.scheduled.gather(1, job) + occurrence(job.where(moving, state.jobs), state.jobs + 1)
+        operation = state.scheduled.gather(1, job) + occurrence(job, state.jobs)
         place = ((state.instance[:, None] * state.jobs + job) * state.operations + operation).where(moving, 0)
         # From here on depth comes first. Each row has one more resource, which the actions after its prefix use.
         columns = state.available.shape[1] + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -100,11 +101,11 @@ def schedule_fault(schedule: Sequence[Interval], times: Sequence[Sequence[float]
         if interval.end != interval.start + times[interval.job][interval.operation]:
             return f"{name} does not run as long as it takes"
     ordered = sorted(schedule, key=lambda i: (i.job, i.operation))
-    for earlier, later in zip(ordered, ordered[1:], strict=False):
+    for earlier, later in itertools.pairwise(ordered):
         if earlier.job == later.job and later.start < earlier.end:
             return f"operation {later.operation} of job {later.job} starts before operation {earlier.operation} ends"
     ordered = sorted(schedule, key=lambda i: (i.machine, i.start, i.end))
-    for earlier, later in zip(ordered, ordered[1:], strict=False):
+    for earlier, later in itertools.pairwise(ordered):
         if earlier.machine == later.machine and later.start < earlier.end:
             return f"jobs {earlier.job} and {later.job} are on machine {later.machine} at the same time"
     return ""
