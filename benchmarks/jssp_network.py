@@ -1,6 +1,8 @@
 """How fast the job shop network is, as ratios against a plain matrix product of the same run.
 
-    python benchmarks/jssp_network.py [--threads 2] [--seconds 2]
+    python benchmarks/jssp_network.py [--threads 2] [--seconds 2] [--whole]
+
+`--whole` adds sampling (Gumbeldore 32 x 4), greedy construction and training steps, all with random weights.
 
 Rates count the multiplications and additions that the network needs: whole blocks for unscheduled operations, and behind the
 last machine-wise attention only the jobs' next operations. "outside" is what listing and laying out the operations takes.
@@ -16,7 +18,9 @@ import torch
 
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.policies.jssp import unscheduled
-from gumbeldore.problems import JSSP, JSSPState
+from gumbeldore.problems import JSSP, JSSPState, taillard
+from gumbeldore.samplers import Greedy, Gumbeldore
+from gumbeldore.training import next_action_loss
 
 
 def fastest(run: Callable[[], object], seconds: float) -> float:
@@ -55,10 +59,45 @@ def needed(policy: JSSPPolicy, state: JSSPState) -> int:
     return tokens * (2 * pairs - 1) * block + tokens * 4 * d * d + unfinished * (2 * block - 4 * d * d) + attention
 
 
+def sampling(policy: JSSPPolicy, jobs: int, machines: int, batch: int) -> str:
+    """Complete trajectories per second."""
+    problem, generator = JSSP(jobs, machines), torch.Generator().manual_seed(1)
+    state = problem.generate(batch, generator=generator)
+    start = time.perf_counter()
+    solutions = Gumbeldore(beam_width=32, rounds=4, sigma=0.05)(problem, policy, state, generator=generator)
+    seconds, count = time.perf_counter() - start, int(solutions.filled.sum())
+    return f"GD 32 x 4, {jobs}x{machines}, batch {batch}: {count / seconds:.1f} trajectories/s ({seconds:.1f} s)"
+
+
+def greedy(policy: JSSPPolicy, index: int) -> str:
+    state = taillard(index)
+    start = time.perf_counter()
+    Greedy()(JSSP(), policy, state, generator=torch.Generator().manual_seed(0))
+    return f"greedy, {state.jobs}x{state.operations}, one instance: {time.perf_counter() - start:.1f} s"
+
+
+def training(policy: JSSPPolicy, jobs: int, machines: int, batch: int) -> str:
+    """Examples per second, from given schedules to updated weights."""
+    problem, generator = JSSP(jobs, machines), torch.Generator().manual_seed(0)
+    state = problem.generate(batch, generator=generator)
+    order = torch.rand(batch, jobs * machines, generator=generator).argsort(1)
+    actions = torch.arange(jobs).repeat(machines)[order]
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-5)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        next_action_loss(problem, policy, problem.examples(state, actions, generator=generator)).backward()
+        optimizer.step()
+
+    with torch.enable_grad():
+        return f"training, {jobs}x{machines}, batch {batch}: {batch / fastest(step, 6):.0f} examples/s"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each measurement")
+    parser.add_argument("--whole", action="store_true", help="also sample, construct and train")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
@@ -90,6 +129,11 @@ def main() -> None:
                 f"{jobs:3d}x{machines:<3d} {rows:4d} {share:4.0%} {tokens:11d} {1e3 * seconds:8.2f} {1e6 * seconds / tokens:13.2f} "
                 f"{rate / 1e9:8.0f} {rate / plain:9.0%} {outside / seconds:8.0%}"
             )
+        if options.whole:
+            print(sampling(policy, 6, 6, 1), sampling(policy, 6, 6, 16), sep="\n")
+            print(sampling(policy, 10, 10, 1), sampling(policy, 10, 10, 4), sampling(policy, 15, 15, 1), sep="\n")
+            print(greedy(policy, 1), greedy(policy, 71), sep="\n")
+            print(training(policy, 10, 10, 512), training(policy, 15, 15, 512), sep="\n")
 
 
 if __name__ == "__main__":

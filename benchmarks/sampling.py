@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 from gumbeldore import Gumbeldore
-from gumbeldore.policies import TSPPolicy
-from gumbeldore.problems import TSP
+from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
+from gumbeldore.problems import CVRP, JSSP, TSP
 
 PUBLIC_MACHINE_GFLOPS = 130.0
 SMALL = {"d": 64, "layers": 3, "heads": 8, "ff": 256}
@@ -44,6 +44,11 @@ CASES = [
     Case("tsp20-paper", TSP(20), 8, TSPPolicy, 95),
     Case("tsp50-paper", TSP(50), 4, TSPPolicy, 15.3),
     Case("tsp100-paper", TSP(100), 1, TSPPolicy, 4.6),
+    Case("cvrp20-paper", CVRP(20, 30), 4, CVRPPolicy, 57),
+    Case("cvrp50-paper", CVRP(50, 40), 4, CVRPPolicy, 9.4),
+    Case("jssp6x6", JSSP(6, 6), 1, JSSPPolicy, 31),
+    Case("jssp10x10", JSSP(10, 10), 1, JSSPPolicy, 3.1),
+    Case("jssp15x15", JSSP(15, 15), 1, JSSPPolicy, 0.30),
 ]
 
 
@@ -76,7 +81,7 @@ class Timed:
     """Counts the time and the floating-point operations of a policy's forward passes."""
 
     def __init__(self, policy: Any) -> None:
-        self.policy, self.seconds, self.operations = policy, 0.0, 0
+        self.policy, self.seconds, self.operations = policy, 0.0, 0.0
         self.row_bytes = policy.row_bytes
 
     def prepare(self, state: Any) -> Any:
@@ -90,8 +95,10 @@ class Timed:
         return logits
 
 
-def transformer_operations(config: dict[str, int], state: Any) -> int:
-    """Multiplications and additions of the blocks for all rows of a TSP state."""
+def transformer_operations(config: dict[str, int], state: Any) -> float:
+    """Multiplications and additions of the blocks for all rows of a routing state; not counted for others."""
+    if not hasattr(state, "visited"):
+        return float("nan")
     tokens = int((~state.visited[:1]).sum()) + 2
     d, ff = config["d"], config["ff"]
     per_token = 2 * (4 * d * d + 2 * d * ff) + 4 * tokens * d
