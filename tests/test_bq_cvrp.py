@@ -62,7 +62,7 @@ def test_training_examples_that_start_at_the_depot_and_at_customers_need_no_padd
     check_rows_are_independent(problem, small(), example.rows(slice(0, 8)), gradients=True)
     seen: list[object] = []
     policy = small()
-    policy.graph_encoder[0].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[1]))
+    policy.graph_encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[1]))
     policy(example, None)
     assert seen == [None]  # nothing is blocked
 

@@ -98,15 +98,13 @@ def test_with_nearest_the_decoder_sees_only_the_choosable_nodes(case: Case, grad
     restricted = replace(problem, nearest=3)  # type: ignore[type-var]
     state = partial(restricted, 4, 5)
     tokens: list[int] = []
-    context = None
-    if gradients:
-        policy.graph_decoder[0].register_forward_pre_hook(lambda module, inputs: tokens.append(inputs[0].shape[1]))
+    with torch.set_grad_enabled(gradients):
+        context = policy.prepare(state)
+    if context is None:
+        policy.graph_decoder.register_forward_pre_hook(lambda module, inputs: tokens.append(inputs[0].shape[1]))
     else:
-        with torch.no_grad():
-            context = policy.prepare(state)
-        first = context.blocks[0]
-        spy = lambda x, blocked: tokens.append(x.shape[1]) or first(x, blocked)  # noqa: E731
-        context = context._replace(blocks=[spy, *context.blocks[1:]])
+        decoder = context.blocks
+        context = context._replace(blocks=lambda x, blocked: tokens.append(x.shape[1]) or decoder(x, blocked))
     with torch.set_grad_enabled(gradients):
         logits = policy(state, context)
     assert tokens == [5]  # three to choose from, the origin, and the destination or depot

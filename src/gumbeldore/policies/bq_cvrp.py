@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from gumbeldore.policies.layers import Block, FoldedBlock, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp import CVRPState
@@ -19,7 +19,7 @@ class Prepared(NamedTuple):
     """What does not change during a search: the nodes' features and the folded blocks."""
 
     nodes: Float[Tensor, "batch node 3"]
-    blocks: list[FoldedBlock]
+    blocks: Stack | FoldedStack
 
 
 class CVRPPolicy(Network):
@@ -40,14 +40,13 @@ class CVRPPolicy(Network):
         """Scales the demands and folds the blocks once; with gradients there is nothing to prepare."""
         if torch.is_grad_enabled():
             return None
-        return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.folded())
+        return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.prepare())
 
     def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
         order, blocked = cvrp_tokens(state)
         nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
         x = self._embed(take(nodes, state, order), state, order)
-        for block in self.graph_encoder if context is None else context.blocks:
-            x = block(x, blocked)
+        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
         return customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
 
     def _embed(

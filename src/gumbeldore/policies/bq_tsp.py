@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gumbeldore.policies.layers import Block, FoldedBlock, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp import TSPState
@@ -18,7 +18,7 @@ class Prepared(NamedTuple):
     """What does not change during a search: the embedded cities and the folded blocks."""
 
     cities: Float[Tensor, "batch city d"]
-    blocks: list[FoldedBlock]
+    blocks: Stack | FoldedStack
 
 
 class TSPPolicy(Network):
@@ -39,15 +39,14 @@ class TSPPolicy(Network):
         """Embeds the cities and folds the blocks once; with gradients there is nothing to prepare."""
         if torch.is_grad_enabled():
             return None
-        return Prepared(self._embed(state), self.graph_encoder.folded())
+        return Prepared(self._embed(state), self.graph_encoder.prepare())
 
     def forward(self, state: TSPState, context: Prepared | None = None) -> Float[Tensor, "row city"]:
         order, blocked = tsp_tokens(state)
         x = take(self._embed(state) if context is None else context.cities, state, order)
         x[:, 0] += self.first_last_marker.weight[0]
         x[:, -1] += self.first_last_marker.weight[1]
-        for block in self.graph_encoder if context is None else context.blocks:
-            x = block(x, blocked)
+        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
         return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
 

@@ -7,35 +7,77 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from gumbeldore.errors import require
-from gumbeldore.policies.attention import attend
+from gumbeldore.policies.attention import attend, channels
+
+TOKENS = 1024
+"""Tokens that go through all blocks together on each core without gradients: more do not fit into its cache."""
+
+Blocked = Bool[Tensor, "row 1 1 token"]
+
+
+class Biases(NamedTuple):
+    """The biases of a block if its input lacks a constant that all tokens share. What it adds to all of them is left out likewise."""
+
+    query: Float[Tensor, "head size"]
+    widen: Float[Tensor, " ff"]
+    constant: Float[Tensor, " d"]  # what its output lacks
 
 
 class FoldedBlock(NamedTuple):
-    """The weights of a block for inference, transposed, with the ReZero scalar and the scale of the queries multiplied in."""
+    """The weights of a block, ready for few and large products: ReZero scalar, query scale and biases are multiplied in."""
 
-    project_in: Tensor
-    bias_in: Tensor
-    project_out: Tensor
-    bias_out: Tensor
-    widen: Tensor
-    bias_widen: Tensor
-    narrow: Tensor
-    bias_narrow: Tensor
+    attention: Float[Tensor, "channel_head d"]  # the channels of `attention.Projected`
+    out: Float[Tensor, "size_head d"]
+    widen: Float[Tensor, "ff d"]
+    bias: Float[Tensor, " ff"]
+    narrow: Float[Tensor, "ff d"]
     heads: int
 
-    def __call__(self, x: Float[Tensor, "row token d"], blocked: Bool[Tensor, "row 1 1 token"] | None = None) -> Tensor:
-        """The block without gradients; overwrites `x`."""
-        rows, tokens, d = x.shape
-        flat = x.view(rows * tokens, d)
-        qkv = torch.addmm(self.bias_in, flat, self.project_in).view(rows, tokens, 3 * d)
-        mixed = attend(qkv, self.heads, blocked, scale=1.0)
-        flat.add_(self.bias_out).addmm_(mixed.reshape(rows * tokens, d), self.project_out)
-        hidden = gelu(torch.addmm(self.bias_widen, flat, self.widen))
-        flat.add_(self.bias_narrow).addmm_(hidden, self.narrow)
+    def __call__(self, x: Float[Tensor, "row_token d"], rows: int, blocked: Blocked | None) -> Float[Tensor, "row_token d"]:
+        """The block; overwrites `x` unless gradients are recorded."""
+        count, d = x.shape
+        projected = torch.mm(self.attention, x.t()).view(-1, self.heads * rows, count // rows)
+        mixed = attend(projected, blocked).view(d, count).t()
+        if torch.is_grad_enabled():
+            x = torch.addmm(x, mixed, self.out)
+            return torch.addmm(x, gelu(linear(x, self.widen, self.bias)), self.narrow)
+        x.addmm_(mixed, self.out)
+        return x.addmm_(linear_gelu(x, self.widen, self.bias), self.narrow)
+
+
+class FoldedStack(NamedTuple):
+    """Blocks one after the other, and the constant that their output lacks."""
+
+    blocks: list[FoldedBlock]
+    constant: Float[Tensor, " d"]
+
+    def __call__(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Float[Tensor, "row token d"]:
+        """All blocks; overwrites `x` unless gradients are recorded."""
+        if torch.is_grad_enabled():
+            return self._run(x, blocked)
+        rows, tokens, _ = x.shape
+        size = max(1, TOKENS * torch.get_num_threads() // tokens)
+        for start in range(0, rows, size):
+            part = slice(start, start + size)
+            self._run(x[part], None if blocked is None else blocked[part])
         return x
+
+    def _run(self, x: Float[Tensor, "row token d"], blocked: Blocked | None) -> Float[Tensor, "row token d"]:
+        flat = x.flatten(0, 1)
+        for block in self.blocks:
+            flat = block(flat, len(x), blocked)
+        flat = flat + self.constant if torch.is_grad_enabled() else flat.add_(self.constant)
+        return flat.view_as(x)
+
+
+def linear_gelu(x: Float[Tensor, "row input"], weight: Float[Tensor, "out input"], bias: Float[Tensor, " out"]) -> Tensor:
+    """gelu(x weight^T + bias) without gradients, in one pass over the result where oneDNN offers it."""
+    if x.dtype == torch.float32 and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "gelu", [], "none")
+    return torch.ops.aten.gelu_(linear(x, weight, bias))
 
 
 class Attention(nn.Module):
@@ -51,12 +93,19 @@ class Attention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Bool[Tensor, "row 1 1 token"] | None) -> Tensor:
-        return self.out_proj(attend(linear(x, self.in_proj_weight, self.in_proj_bias), self.heads, blocked))
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None) -> Tensor:
+        rows, tokens, d = x.shape
+        projected = linear(x, self.in_proj_weight, self.in_proj_bias)
+        q, k, v = projected.view(rows, tokens, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=None if blocked is None else ~blocked)
+        return self.out_proj(mixed.transpose(1, 2).reshape(rows, tokens, d))
 
 
 class Block(nn.Module):
-    """A transformer block without layer norm: ReZero (one learnable scalar, initially 0, for both halves) or none at all."""
+    """A transformer block without layer norm: ReZero (one learnable scalar, initially 0, for both halves) or none at all.
+
+    `forward` is the plain definition, for processors that run it fast. `fold` is the same for a CPU.
+    """
 
     def __init__(self, d: int, heads: int, ff: int, *, rezero: bool = True) -> None:
         super().__init__()
@@ -65,33 +114,65 @@ class Block(nn.Module):
         self.linear2 = nn.Linear(ff, d)
         self.resweight = nn.Parameter(torch.zeros(1)) if rezero else None
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Bool[Tensor, "row 1 1 token"] | None = None) -> Tensor:
-        scale = 1.0 if self.resweight is None else self.resweight
-        x = x + scale * self.self_attn(x, blocked)
-        return x + scale * self.linear2(gelu(self.linear1(x)))
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Tensor:
+        x = x + self.scale * self.self_attn(x, blocked)
+        return x + self.scale * self.linear2(gelu(self.linear1(x)))
 
-    def folded(self) -> FoldedBlock:
-        """This block's weights for inference. Computed anew for every search, so it never goes stale."""
+    @property
+    def scale(self) -> Tensor:
+        """What both halves are multiplied by."""
+        return self.linear1.weight.new_ones(1) if self.resweight is None else self.resweight
+
+    def biases(self, constant: Float[Tensor, " d"]) -> Biases:
+        """The biases for an input that lacks `constant`. Those of the keys change no softmax."""
         attention, out = self.self_attn, self.self_attn.out_proj
-        scale = 1.0 if self.resweight is None else self.resweight
+        query, _, value = (attention.in_proj_bias + attention.in_proj_weight @ constant).view(3, -1)
+        constant = constant + self.scale * (out.weight @ value + out.bias)
+        widen = self.linear1.bias + self.linear1.weight @ constant
+        return Biases(query.view(attention.heads, -1), widen, constant + self.scale * self.linear2.bias)
+
+    def fold(self, constant: Float[Tensor, " d"]) -> tuple[FoldedBlock, Float[Tensor, " d"]]:
+        """The weights for an input that lacks `constant`, and what the output lacks."""
+        out, heads = self.self_attn.out_proj, self.self_attn.heads
         d = out.in_features
-        query_scale = torch.ones(3 * d, device=out.weight.device)
-        query_scale[:d] = (d // attention.heads) ** -0.5
-        return FoldedBlock(
-            (attention.in_proj_weight * query_scale[:, None]).t().contiguous(),
-            attention.in_proj_bias * query_scale,
-            (out.weight * scale).t().contiguous(),
-            out.bias * scale,
-            self.linear1.weight.t().contiguous(),
-            self.linear1.bias,
-            (self.linear2.weight * scale).t().contiguous(),
-            self.linear2.bias * scale,
-            attention.heads,
+        size = d // heads
+        query, key, value = self.self_attn.in_proj_weight.view(3, heads, size, d)
+        biases = self.biases(constant)
+        key = torch.cat([torch.bmm(biases.query[:, None], key), key], 1) * size**-0.5
+        attention = torch.cat([value, value.new_zeros(heads, 1, d), query, key], 1)
+        folded = FoldedBlock(
+            attention.transpose(0, 1).reshape(channels(size) * heads, d),
+            (out.weight * self.scale).view(d, heads, size).permute(2, 1, 0).reshape(d, d),
+            self.linear1.weight,
+            biases.widen,
+            (self.linear2.weight * self.scale).t().contiguous(),
+            heads,
         )
+        return folded, biases.constant
 
 
 class Stack(nn.ModuleList):
     """Blocks one after the other."""
 
-    def folded(self) -> list[FoldedBlock]:
-        return [block.folded() for block in self if isinstance(block, Block)]
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Tensor:
+        if x.device.type == "cpu":
+            return self.fold()(x, blocked)
+        for block in self:
+            x = block(x, blocked)
+        return x
+
+    def prepare(self) -> Stack | FoldedStack:
+        """What to call in a search: on a CPU the weights are folded once."""
+        return self.fold() if next(self.parameters()).device.type == "cpu" else self
+
+    def fold(self) -> FoldedStack:
+        """The weights as they are now, with gradients if these are recorded."""
+        blocks: list[FoldedBlock] = []
+        constant: Tensor | None = None
+        for block in self:
+            assert isinstance(block, Block)
+            constant = block.linear2.bias.new_zeros(block.linear2.out_features) if constant is None else constant
+            folded, constant = block.fold(constant)
+            blocks.append(folded)
+        assert constant is not None
+        return FoldedStack(blocks, constant)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gumbeldore.policies.bq_cvrp import capacity_ratio, customer_logits, node_features
-from gumbeldore.policies.layers import Block, FoldedBlock, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problem import State
@@ -24,7 +24,7 @@ class Prepared(NamedTuple):
     """What does not change during a search: the encoded nodes and the folded decoder."""
 
     nodes: Float[Tensor, "batch node d"]
-    blocks: list[FoldedBlock]
+    blocks: Stack | FoldedStack
 
 
 class LehdPolicy(Network):
@@ -43,20 +43,17 @@ class LehdPolicy(Network):
         """Encodes the nodes of all instances and folds the decoder once; with gradients there is nothing to prepare."""
         if torch.is_grad_enabled():
             return None
-        nodes, encoder = self.embed(state), self.graph_encoder.folded()
-        for part in nodes.split(max(1, TOKENS // nodes.shape[1])):
-            encoder(part)  # in place
-        return Prepared(nodes, self.graph_decoder.folded())
+        nodes, encoder = self.embed(state), Stack([self.graph_encoder]).prepare()
+        nodes = torch.cat([encoder(part) for part in nodes.split(max(1, TOKENS // nodes.shape[1]))])
+        return Prepared(nodes, self.graph_decoder.prepare())
 
     def encoded(self, state: State, context: Prepared | None) -> Float[Tensor, "batch node d"]:
         """The encoded nodes: those prepared, or with gradients computed now."""
-        return self.graph_encoder(self.embed(state)) if context is None else context.nodes
+        return Stack([self.graph_encoder])(self.embed(state)) if context is None else context.nodes
 
     def decode(self, x: Float[Tensor, "row token d"], blocked: Tensor | None, context: Prepared | None) -> Tensor:
         """The decoder's layers."""
-        for block in self.graph_decoder if context is None else context.blocks:
-            x = block(x, blocked)
-        return x
+        return (self.graph_decoder if context is None else context.blocks)(x, blocked)
 
     def embed(self, state: State) -> Float[Tensor, "batch node d"]:
         """The encoder's input."""

@@ -72,26 +72,22 @@ def pack_block(
     attention, out = block.self_attn, block.self_attn.out_proj
     heads, d = attention.heads, out.in_features
     size = d // heads
-    scale = constant.new_ones(1) if block.resweight is None else block.resweight
-    weight, bias = attention.in_proj_weight.view(3, heads, size, d), attention.in_proj_bias.view(3, heads, size)
+    weight, biases = attention.in_proj_weight.view(3, heads, size, d), block.biases(constant)
     zeros, ones = constant.new_zeros(heads, 1, d + CONSTANTS), constant.new_zeros(heads, 1, d + CONSTANTS)
     ones[:, :, d] = 1
-    query = torch.cat([weight[0], (bias[0] + weight[0] @ constant)[..., None], zeros[:, :1, :1].expand(heads, size, 1)], 2)
-    query = query * size**-0.5
+    query = torch.cat([weight[0], biases.query[..., None], zeros[:, :1, :1].expand(heads, size, 1)], 2) * size**-0.5
     key, value = pad(weight[1], (0, CONSTANTS)), pad(weight[2], (0, CONSTANTS))
     if slopes is not None:
         positions = zeros.clone()
         positions[:, 0, d + 1] = slopes
         query, key = torch.cat([query, ones], 1), torch.cat([key, positions], 1)
-    constant = constant + scale * (out.weight @ (bias[2] + weight[2] @ constant).flatten() + out.bias)
-    widen = torch.cat([block.linear1.weight, (block.linear1.bias + block.linear1.weight @ constant)[:, None]], 1)
     packed = PackedBlock(
         torch.cat([query, key, value, ones], 1).flatten(0, 1).t().contiguous(),
-        (out.weight * scale).t().contiguous(),
-        pad(widen, (0, 1)).t().contiguous(),
-        (block.linear2.weight * scale).t().contiguous(),
+        (out.weight * block.scale).t().contiguous(),
+        pad(torch.cat([block.linear1.weight, biases.widen[:, None]], 1), (0, 1)).t().contiguous(),
+        (block.linear2.weight * block.scale).t().contiguous(),
     )
-    return packed, constant + scale * block.linear2.bias
+    return packed, biases.constant
 
 
 def project(tokens: Float[Tensor, "token width"], weight: Float[Tensor, "input out"]) -> Float[Tensor, "token out"]:
