@@ -84,7 +84,7 @@ def train_command(arguments: list[str]) -> None:
     settings = _run_settings(
         "train", entry, early, rest, entry.settings(early.preset, changes), f"Train {entry.summary} by self-improvement."
     )
-    train(entry, settings, early.folder, resume=early.resume, device=early.device)
+    train(entry, settings, early.folder, resume=early.resume, device=early.device, workers=early.workers)
 
 
 def imitate_command(arguments: list[str]) -> None:
@@ -115,7 +115,7 @@ def imitate_command(arguments: list[str]) -> None:
         f"Train {entry.summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.\n\nThe size of the "
         f"problem is that of the labels; validation instances are generated. What concerns sampling (training.instances, ...) is not used.",
     )
-    imitate(entry, settings, labels, early.folder, resume=early.resume, device=early.device)
+    imitate(entry, settings, labels, early.folder, resume=early.resume, device=early.device, workers=early.workers)
 
 
 def _changes(entry: Any, early: argparse.Namespace) -> dict[str, Any]:
@@ -145,7 +145,8 @@ def _run_settings(command: str, entry: Any, early: argparse.Namespace, arguments
     text = (
         f"{about}\n\nPresets (--preset NAME): {', '.join(presets)}; the defaults below "
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
-        f"({early.folder}), --resume, --device auto|cpu|cuda|mps."
+        f"({early.folder}), --resume, --device auto|cpu|cuda|mps, "
+        f"--workers N (processes; one per core of a CPU unless given, 0: none)."
     )
     chosen = tyro.cli(
         shape,
@@ -165,6 +166,7 @@ def _early_options(arguments: list[str], folder: str, labels: bool = False) -> t
     parser.add_argument("--folder", type=Path, default=Path(folder))
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int)
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)

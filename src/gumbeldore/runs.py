@@ -26,6 +26,7 @@ from gumbeldore.policy import Network
 from gumbeldore.settings import as_plain, merged, read_settings
 from gumbeldore.training import Epoch, imitate_events, self_improve_events
 from gumbeldore.training import Progress as Event
+from gumbeldore.workers import count_cores
 
 SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "settings.json",
@@ -47,6 +48,13 @@ def pick_device(name: str = "auto") -> torch.device:
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
 
 
+def pick_workers(count: int | None, device: str = "auto") -> int:
+    """How many worker processes to start: one per core on a CPU and none on other devices, unless told otherwise."""
+    if count is None:
+        return count_cores() if pick_device(device).type == "cpu" else 0
+    return count
+
+
 def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Network:
     """Freshly initialised weights, by the run's seed and without touching the global random state."""
     with torch.random.fork_rng(devices=[]):
@@ -61,9 +69,13 @@ def train(
     *,
     resume: bool = False,
     device: str = "auto",
+    workers: int | None = None,
     console: Console | None = None,
 ) -> Network:
-    """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only."""
+    """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
+
+    `workers` are processes to work in; None: one per core, on a CPU.
+    """
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
         return self_improve_events(
@@ -74,6 +86,7 @@ def train(
             settings=settings.training,
             select=entry.select,
             resume=saved,
+            workers=pick_workers(workers, device),
         )
 
     return _run(entry, settings, folder, events, {}, resume, device, console or Console())
@@ -87,9 +100,13 @@ def imitate(
     *,
     resume: bool = False,
     device: str = "auto",
+    workers: int | None = None,
     console: Console | None = None,
 ) -> Network:
-    """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only."""
+    """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
+
+    `workers` are processes to work in; None: one per core, on a CPU.
+    """
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
     kinds = {instances.kind.name for instances in labels.values()}
     require(kinds == {entry.instances}, f"{entry.name} cannot learn from labels of {' and '.join(sorted(kinds))} instances.")
@@ -103,7 +120,13 @@ def imitate(
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
         return imitate_events(
-            settings.training_problem, policy, dataset, validation=validation, settings=settings.training, resume=saved
+            settings.training_problem,
+            policy,
+            dataset,
+            validation=validation,
+            settings=settings.training,
+            resume=saved,
+            workers=pick_workers(workers, device),
         )
 
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]

@@ -10,9 +10,11 @@ of it, and `resume=` continues from it bit for bit.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from typing import Any, Generic
 
 import torch
@@ -21,11 +23,11 @@ from torch import Tensor, nn
 
 from gumbeldore.dataset import Dataset
 from gumbeldore.errors import CheckpointError, ContractError, require
-from gumbeldore.evaluator import masked_log_softmax
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.samplers import Greedy, Sampler, check_positive, draw_seeds
 from gumbeldore.solutions import Solutions
+from gumbeldore.workers import Workers, action_losses, can_be_cut, trained
 
 Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
 """Which of its sampled sequences each instance contributes to the dataset."""
@@ -50,11 +52,12 @@ class TrainingSettings:
     generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
     patience: int | None = None  # stop after this many epochs without improvement
-    sampling_batch: int = 64  # instances sampled together; changes speed, not results
+    sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
+    parts: int = 4  # of a gradient step, computed by different workers
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch"):
+        for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "parts"):
             check_positive(name, getattr(self, name))
         for name in ("learning_rate", "gradient_norm", "final_learning_rate"):
             value = getattr(self, name)
@@ -111,6 +114,7 @@ class Training(Generic[S]):
     policy: Network
     settings: TrainingSettings
     validation: S
+    workers: Workers[S]
     dataset_is_given: bool = False  # supervised: the dataset is not part of the checkpoint
     best_policy: Network = field(init=False)
     best_validation: float = field(init=False, default=float("-inf"))
@@ -142,9 +146,8 @@ class Training(Generic[S]):
         if not self.settings.dataset_grows:
             self.dataset.clear()
         total = 0.0
-        for start in range(0, state.row_count, self.settings.sampling_batch):
-            rows = slice(start, min(start + self.settings.sampling_batch, state.row_count))
-            solutions = sampler(self.problem, generating, state.rows(rows).compact(), seeds=seeds[rows])
+        self.workers.load(generating)
+        for rows, solutions in self.workers.sample(sampler, state, seeds, self.settings.sampling_batch):
             chosen = select(solutions, self.generator)
             row = torch.arange(len(chosen), device=chosen.device)
             self.dataset.add(state.rows(rows), solutions.actions[row, chosen])
@@ -157,26 +160,50 @@ class Training(Generic[S]):
             group["lr"] = self.settings.learning_rate_at(self.epoch)
         self.policy.train()
         total = 0.0
+        draw = partial(self.dataset.sample, self.problem, self.settings.batch_size, self.generator)
+        examples = draw()
         for step in range(1, self.settings.batches + 1):
-            examples = self.dataset.sample(self.problem, self.settings.batch_size, self.generator)
-            loss = next_action_loss(self.problem, self.policy, examples)
-            if not bool(loss.isfinite()):
-                raise ContractError(f"The loss became {loss.item()} in epoch {self.epoch}. Lower `learning_rate` and resume.")
-            self.optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            wait = self._gradient(examples)
+            if step < self.settings.batches:
+                examples = draw()  # while the workers are busy
+            loss = wait()
+            if not math.isfinite(loss):
+                raise ContractError(f"The loss became {loss} in epoch {self.epoch}. Lower `learning_rate` and resume.")
             nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm)
             self.optimizer.step()
-            total += loss.item()
+            total += loss
             yield Progress(self.epoch, "training", step, self.settings.batches, total / step)
+
+    def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
+        """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
+        if not (can_be_cut(self.policy) and self.device.type == "cpu"):
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = next_action_loss(self.problem, self.policy, examples)
+            loss.backward()
+            return loss.item
+        self.workers.load(self.policy)
+        wait = self.workers.gradient(examples)
+
+        def put() -> float:
+            loss, gradient = wait()
+            for parameter, part in zip(trained(self.policy), gradient.split(self._sizes), strict=True):
+                parameter.grad = part.view_as(parameter)
+            return loss
+
+        return put
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [parameter.numel() for parameter in trained(self.policy)]
 
     def validate(self) -> Iterator[Progress]:
         """Greedy objective of the current policy on the validation instances."""
-        total, size = 0.0, max(1, 16 * self.settings.sampling_batch)
-        for start in range(0, self.validation.row_count, size):
-            rows = slice(start, min(start + size, self.validation.row_count))
-            part = self.validation.rows(rows).compact()
-            total += greedy_objective(self.problem, self.policy, part).sum().item()
-            yield Progress(self.epoch, "validating", rows.stop, self.validation.row_count, total / rows.stop)
+        total, count = 0.0, self.validation.row_count
+        self.workers.load(self.policy)
+        seeds = torch.zeros_like(self.validation.instance)
+        for rows, solutions in self.workers.sample(Greedy(), self.validation, seeds, 8 * self.settings.sampling_batch):
+            total += solutions.best_objective.sum().item()
+            yield Progress(self.epoch, "validating", rows.stop, count, total / rows.stop)
 
     def judge(self, value: float) -> bool:
         """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset."""
@@ -227,10 +254,15 @@ def self_improve(
     settings: TrainingSettings,
     select: Select = select_best,
     resume: Mapping[str, Any] | None = None,
+    workers: int = 0,
 ) -> Iterator[Epoch]:
-    """Algorithm 1. `sampler` may be a function of the epoch (from 1), which is how a nucleus sets in late."""
+    """Algorithm 1. `sampler` may be a function of the epoch (from 1), which is how a nucleus sets in late.
+
+    `workers` processes sample, validate and compute gradients, with the same results for any number of them; 0 is this process,
+    with all its threads. Processes are spawned, so a script starts them below `if __name__ == "__main__":`.
+    """
     events = self_improve_events(
-        problem, policy, sampler, validation=validation, settings=settings, select=select, resume=resume
+        problem, policy, sampler, validation=validation, settings=settings, select=select, resume=resume, workers=workers
     )
     return (event for event in events if isinstance(event, Epoch))
 
@@ -244,16 +276,18 @@ def self_improve_events(
     settings: TrainingSettings,
     select: Select = select_best,
     resume: Mapping[str, Any] | None = None,
+    workers: int = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `self_improve`, with `Progress` events inside the epochs."""
-    training = Training(problem, policy, settings, validation)
-    if resume is not None:
-        training.restore(resume)
+    with Workers(problem, policy, workers, parts=settings.parts) as crew:
+        training = Training(problem, policy, settings, validation, crew)
+        if resume is not None:
+            training.restore(resume)
 
-    def fill() -> Iterator[Progress]:
-        return training.sample(sampler if isinstance(sampler, Sampler) else sampler(training.epoch), select)
+        def fill() -> Iterator[Progress]:
+            return training.sample(sampler if isinstance(sampler, Sampler) else sampler(training.epoch), select)
 
-    yield from _epochs(training, fill)
+        yield from _epochs(training, fill)
 
 
 def imitate(
@@ -264,9 +298,10 @@ def imitate(
     validation: S,
     settings: TrainingSettings,
     resume: Mapping[str, Any] | None = None,
+    workers: int = 0,
 ) -> Iterator[Epoch]:
     """Supervised training on expert solutions: the same step, on a fixed dataset."""
-    events = imitate_events(problem, policy, dataset, validation=validation, settings=settings, resume=resume)
+    events = imitate_events(problem, policy, dataset, validation=validation, settings=settings, resume=resume, workers=workers)
     return (event for event in events if isinstance(event, Epoch))
 
 
@@ -278,20 +313,20 @@ def imitate_events(
     validation: S,
     settings: TrainingSettings,
     resume: Mapping[str, Any] | None = None,
+    workers: int = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `imitate`, with `Progress` events inside the epochs."""
-    training = Training(problem, policy, settings, validation, dataset_is_given=True)
-    if resume is not None:
-        training.restore(resume)
-    training.dataset = dataset
-    yield from _epochs(training, None)
+    with Workers(problem, policy, workers, parts=settings.parts) as crew:
+        training = Training(problem, policy, settings, validation, crew, dataset_is_given=True)
+        if resume is not None:
+            training.restore(resume)
+        training.dataset = dataset
+        yield from _epochs(training, None)
 
 
 def next_action_loss(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, ""]:
     """Mean negative log-probability of the target actions (Algorithm 1, line 11)."""
-    logits = policy(examples.state, policy.prepare(examples.state))
-    log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-    return -log_prob.gather(1, examples.action[:, None]).mean()
+    return action_losses(problem, policy, examples).mean()
 
 
 def greedy_objective(problem: Problem[S], policy: Network, state: S) -> Float[Tensor, " batch"]:
