@@ -87,6 +87,7 @@ class SamplerSettings:
     p_min_from_epoch: int = 1  # until then 1 (no nucleus)
     first_round_deterministic: bool = False  # the first round is a plain beam search: it exploits, the others explore
     memory_mb: int = 2048  # what a search may use
+    transpositions: bool = True  # evaluate equal states once per search
 
     def __post_init__(self) -> None:
         self.build(self.p_min_from_epoch)  # raises where a value is out of range
@@ -101,6 +102,7 @@ class SamplerSettings:
             "nucleus": (p, 1.0),
             "first_round_deterministic": self.first_round_deterministic,
             "memory": memory,
+            "transpositions": self.transpositions,
         }
         makers: dict[str, Callable[[], Sampler]] = {
             "gumbeldore": lambda: Gumbeldore(**rounds, sigma=self.sigma),

@@ -25,11 +25,12 @@ class Evaluator(Generic[S]):
     context: Any = field(init=False)
     made: Int[Tensor, " batch"] = field(init=False)  # rows that went through the policy
     cached: Int[Tensor, " batch"] = field(init=False)  # rows that the caller knew already
+    shared: Int[Tensor, " batch"] = field(init=False)  # rows that borrowed from an equal state
     forced: Int[Tensor, " batch"] = field(init=False)  # rows with a single allowed action
 
     def __post_init__(self) -> None:
         self.context = self.policy.prepare(self.root)
-        self.made, self.cached, self.forced = (torch.zeros_like(self.root.instance) for _ in range(3))
+        self.made, self.cached, self.shared, self.forced = (torch.zeros_like(self.root.instance) for _ in range(4))
 
     def __call__(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> Float[Tensor, "row action"]:
         """Masked log-probabilities of the given rows of `state`, counted for the given instances."""
@@ -56,6 +57,20 @@ class Evaluator(Generic[S]):
         certain = certain.to(computed.dtype)
         certain[index] = computed
         return certain
+
+    def borrow(
+        self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"], prior: Float[Tensor, "row action"]
+    ) -> Bool[Tensor, " row"]:
+        """Which of the given rows of `state` may use the `prior` of a row that should be equal: those with the same mask.
+
+        This costs no policy call. Where it fails two different states have one key, and the row needs its own evaluation.
+        """
+        mask = self.problem.mask(state.rows(rows))
+        equal = (mask == (prior > -torch.inf)).all(1)
+        real = mask.sum(1) > 1
+        for counter, counted in ((self.shared, equal & real), (self.forced, equal & ~real)):
+            counter.index_add_(0, instance, counted.long())
+        return equal
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
         row_bytes = getattr(self.policy, "row_bytes", None)

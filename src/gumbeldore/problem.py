@@ -143,7 +143,11 @@ class Problem(ABC, Generic[S]):
         return Examples(prefix, actions.gather(1, steps[:, None]).squeeze(1))
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
-        """Optional: rows of one instance and depth with equal keys have equal futures (transpositions)."""
+        """Optional: rows of one instance and depth with equal keys have equal futures (transpositions).
+
+        A search then evaluates the policy once per key, so the key must cover all that a policy reads of a row, not how the
+        row came there. Equal keys are taken as equal states: hash to both numbers, with 64 random bits each.
+        """
         return None
 
 

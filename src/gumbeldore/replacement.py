@@ -92,6 +92,7 @@ class WithReplacement(Sampler):
             duplicates_avoided=torch.zeros_like(mass),
             evaluations=evaluator.made,
             evaluations_cached=evaluator.cached,
+            evaluations_shared=evaluator.shared,
             evaluations_forced=evaluator.forced,
         )
         return Solutions(actions, objective, log_prob, torch.ones_like(objective, dtype=torch.bool), diagnostics)

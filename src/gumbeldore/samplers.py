@@ -100,6 +100,7 @@ class BeamSearch(Sampler):
 
     beam_width: int = 16
     memory: int = MEMORY
+    transpositions: bool = True  # evaluate equal states once, where the problem has keys
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
@@ -107,7 +108,15 @@ class BeamSearch(Sampler):
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         with evaluation_mode(policy):
-            search = Search(problem, policy, state, self.beam_width, cache_priors=False, network_bytes=self.memory // 2)
+            search = Search(
+                problem,
+                policy,
+                state,
+                self.beam_width,
+                cache_priors=False,
+                transpositions=self.transpositions,
+                network_bytes=self.memory // 2,
+            )
             result = search.round(self.beam_width, by_probability)
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
@@ -142,6 +151,7 @@ class StochasticBeamSearch(Sampler):
     first_round_deterministic: bool = False  # the first round is a beam search: its mass is removed, nothing is learnt from it
     memory: int = MEMORY
     keep_trie: bool = False  # return the search trees with the solutions
+    transpositions: bool = True  # evaluate equal states once, where the problem has keys
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
@@ -186,7 +196,13 @@ class StochasticBeamSearch(Sampler):
         size = state.row_count * trie_bytes(self.rounds * self.beam_width, actions, problem.horizon(state), cached=True)
         cached = self.keep_trie or (self.rounds > 1 and size <= self.memory // 2)
         return Search(
-            problem, policy, state, self.rounds * self.beam_width, cache_priors=cached, network_bytes=self.memory // 2
+            problem,
+            policy,
+            state,
+            self.rounds * self.beam_width,
+            cache_priors=cached,
+            transpositions=self.transpositions,
+            network_bytes=self.memory // 2,
         )
 
     def _learn(self, search: Search[S], result: Round) -> None:
@@ -262,6 +278,7 @@ def collect(search: Search[Any], results: list[Round], deterministic: int = 0, k
         duplicates_avoided=expected_duplicates(log_prob, filled),
         evaluations=search.evaluator.made.clone(),
         evaluations_cached=search.evaluator.cached.clone(),
+        evaluations_shared=search.evaluator.shared.clone(),
         evaluations_forced=search.evaluator.forced.clone(),
     )
     objective = torch.cat([r.objective for r in results], 1)
@@ -270,8 +287,8 @@ def collect(search: Search[Any], results: list[Round], deterministic: int = 0, k
 
 
 def trie_bytes(nodes: int, actions: int, horizon: int, *, cached: bool) -> int:
-    """Memory of one instance's trie: 8 numbers of 8 bytes per node, and its prior in float32 if those are kept."""
-    return (horizon + 1) * (nodes + 1) * (64 + (4 * actions if cached else 0))
+    """Memory of one instance's trie: 8 numbers of 8 bytes per node; if priors are kept, its prior in float32 and its key."""
+    return (horizon + 1) * (nodes + 1) * (64 + (40 + 4 * actions if cached else 0))
 
 
 def beam_bytes(width: int, actions: int) -> int:

@@ -18,7 +18,7 @@ from gumbeldore import gumbel
 from gumbeldore.evaluator import Evaluator
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, step_some
-from gumbeldore.trie import UNKNOWN, Trie
+from gumbeldore.trie import UNKNOWN, Known, Trie
 
 Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
 """Scores of children from their total log-probabilities, their parents' scores and the depth."""
@@ -69,6 +69,7 @@ class Search(Generic[S]):
     root: S
     nodes: int  # capacity of a trie level: the sum of the beam widths of all rounds
     cache_priors: bool = True
+    transpositions: bool = True  # evaluate states with equal keys once
     network_bytes: int = 1 << 29
     horizon: int = field(init=False)
     trie: Trie = field(init=False)
@@ -148,7 +149,7 @@ class Search(Generic[S]):
         actions = prior.shape[-1]
         child = self.trie.children(depth, beam.node, open_, actions)
         logits = prior if child is None else prior + self.trie.correction(depth, child, average_bonus)
-        conditional = gumbel.nucleus(gumbel.normalise(logits), nucleus).masked_fill(~open_[..., None], -torch.inf)
+        conditional = gumbel.nucleus(gumbel.normalise(logits), nucleus)  # -inf where nothing is open, as the prior
         total = beam.round_log_prob[..., None] + conditional
         score = perturb(total, beam.score, depth)
         waiting = beam.filled & beam.finished  # a finished slot stays one candidate, unchanged (METHOD 6)
@@ -221,7 +222,7 @@ class Search(Generic[S]):
         place = torch.arange(batch, device=open_.device).repeat_interleave(width) * self.trie.nodes
         wanted = (open_ & (evaluation == UNKNOWN)).nonzero().squeeze(1)
         known = (open_ & (evaluation != UNKNOWN)).nonzero().squeeze(1)
-        fresh = self.evaluator(beam.state, wanted, wanted // width) if len(wanted) else None
+        fresh = self._evaluate(beam, wanted, depth) if len(wanted) else None
         table = self._table(depth, batch, fresh)
         exact = gumbel.precise(open_.device)
         if fresh is not None and len(wanted) == batch * width:
@@ -242,6 +243,61 @@ class Search(Generic[S]):
                 rows[place[wanted] + node] = fresh.to(rows.dtype)
                 self.trie.evaluation[depth, wanted // width, node] = node
         return prior.view(batch, width, -1)
+
+    def _evaluate(self, beam: Beam[S], wanted: Int[Tensor, " row"], depth: int) -> Float[Tensor, "row action"]:
+        """The policy's log-probabilities at rows that have none yet. Of rows with equal keys only the first is computed."""
+        state = beam.state.rows(wanted) if len(wanted) < beam.state.row_count else beam.state
+        instance, rows = wanted // beam.node.shape[1], torch.arange(len(wanted), device=wanted.device)
+        several = depth > 0 and self.trie.nodes > 1
+        key = self.problem.key(state) if self.transpositions and several else None
+        if key is None:
+            return self.evaluator(state, rows, instance)
+        here, before = Known.of(instance, key, beam.node.flatten()[wanted]), self.trie.known[depth]
+        known = here if before is None else before.joined(here)
+        distinct, again, first = known.repeats()
+        if len(again) == 0:
+            prior = self.evaluator(state, rows, instance)
+        else:
+            again = again - (len(known) - len(here))
+            own = torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False).nonzero().squeeze(1)
+            prior = self._share(state, instance, own, again, first, depth)
+        if self.cache_priors:
+            self.trie.known[depth] = known.rows(distinct)
+        return prior
+
+    def _share(
+        self,
+        state: S,
+        instance: Int[Tensor, " row"],
+        own: Int[Tensor, " own"],
+        again: Int[Tensor, " repeat"],
+        first: Int[Tensor, " repeat"],
+        depth: int,
+    ) -> Float[Tensor, "row action"]:
+        """Evaluates the rows `own`. Each row of `again` copies the prior of `first`: a state known before, or a row after those.
+
+        A prior belongs to a state. What is left, what was learnt and visits belong to prefixes and are never shared.
+        """
+        fresh = self.evaluator(state, own, instance[own]) if len(own) else None
+        table, before = self.trie.prior[depth], self.trie.known[depth]
+        sources = [source for source in (fresh, table) if source is not None]
+        kind = torch.promote_types(sources[0].dtype, sources[-1].dtype)
+        prior = sources[0].new_empty(len(instance), sources[0].shape[-1], dtype=kind)
+        if fresh is not None:
+            prior[own] = fresh.to(kind)
+        if before is not None and table is not None:
+            old = first < len(before)
+            lender = before.entry[first[old]]
+            prior[again[old]] = table[lender[:, 0], lender[:, 3]].to(kind)
+            new, lender = again[~old], first[~old] - len(before)
+        else:
+            new, lender = again, first
+        prior[new] = prior[lender]
+        right = self.evaluator.borrow(state, again, instance[again], prior[again])
+        if not bool(right.all()):
+            wrong = again[~right]
+            prior[wrong] = self.evaluator(state, wrong, instance[wrong]).to(kind)
+        return prior
 
     def _table(self, depth: int, batch: int, fresh: Tensor | None) -> Tensor | None:
         """Where the priors of a level are kept, allocated when its first ones arrive; None without a cache.

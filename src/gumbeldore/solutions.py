@@ -23,6 +23,9 @@ class Diagnostics:
     duplicates_avoided: Float[Tensor, " batch"]  # repeats of these sequences to expect from as many draws with replacement
     evaluations: Int[Tensor, " batch"]  # rows that went through the policy
     evaluations_cached: Int[Tensor, " batch"]  # rows whose prior was known from an earlier round or a shared prefix
+    evaluations_shared: Int[
+        Tensor, " batch"
+    ]  # rows whose prior was that of an equal state with another prefix (transpositions)
     evaluations_forced: Int[Tensor, " batch"]  # rows with one allowed action, which need no policy
 
 

@@ -112,6 +112,7 @@ class Found(NamedTuple):
     sequences: int
     mass: float  # left
     evaluations: int
+    shared: int = 0  # evaluations saved because the state was known by another way
 
 
 def options(entry: Entry) -> tuple[Any, str]:
@@ -261,8 +262,15 @@ def _search_part(
 
 def _best(solutions: Solutions) -> list[Found]:
     top, diagnostics = solutions.top(1), solutions.diagnostics
-    columns = (top.actions[:, 0], top.objective[:, 0], solutions.filled.sum(1))
-    rows = zip(*(c.tolist() for c in (*columns, diagnostics.remaining_mass, diagnostics.evaluations)), strict=True)
+    columns = (
+        top.actions[:, 0],
+        top.objective[:, 0],
+        solutions.filled.sum(1),
+        diagnostics.remaining_mass,
+        diagnostics.evaluations,
+        diagnostics.evaluations_shared,
+    )
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Found([action for action in actions if action >= 0], *rest) for actions, *rest in rows]
 
 
@@ -282,11 +290,13 @@ def _record(task: Task, number: int, found: Found) -> Record:
 
 
 def _show(console: Console, entry: Entry, found: dict[int, Found], records: list[Record]) -> None:
-    table = Table("instance", entry.cost, "sequences", "mass left", "policy evaluations", title="Best solutions found")
+    columns = ("instance", entry.cost, "sequences", "mass left", "policy evaluations", "shared")
+    table = Table(*columns, title="Best solutions found")
     for record in records[:SHOWN]:
         number = record["instance"]
         best = found[number]
-        table.add_row(str(number), _number(record["cost"]), str(best.sequences), f"{best.mass:.3f}", str(best.evaluations))
+        counts = (str(best.evaluations), str(best.shared))
+        table.add_row(str(number), _number(record["cost"]), str(best.sequences), f"{best.mass:.3f}", *counts)
     console.print(table)
     if len(records) > 1:
         more = f"... and {len(records) - SHOWN} more. " if len(records) > SHOWN else ""

@@ -16,6 +16,46 @@ from torch import Tensor
 from gumbeldore.gumbel import log_add_exp, precise
 
 UNKNOWN = -1
+CODE = (-0x3B314601E57A13AD, -0x61C8864680B583EB)
+"""Odd 64-bit numbers without a pattern."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """States of one level, as `Problem.key` names them, and nodes that stand for them."""
+
+    code: Int[Tensor, " state"]  # a hash of instance and key, only to find candidates
+    entry: Int[Tensor, "state 4"]  # instance, the two numbers of the key, node
+
+    @classmethod
+    def of(cls, instance: Int[Tensor, " state"], key: Int[Tensor, "state 2"], node: Int[Tensor, " state"]) -> Known:
+        code = torch.add(key[:, 0], key[:, 1], alpha=CODE[0]).add_(instance, alpha=CODE[1])
+        return cls(code, torch.cat([instance[:, None], key, node[:, None]], 1))
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def rows(self, index: Int[Tensor, " selected"]) -> Known:
+        return Known(self.code[index], self.entry[index])
+
+    def joined(self, more: Known) -> Known:
+        return Known(torch.cat([self.code, more.code]), torch.cat([self.entry, more.entry]))
+
+    def repeats(self) -> tuple[Int[Tensor, " distinct"], Int[Tensor, " repeat"], Int[Tensor, " repeat"]]:
+        """The distinct states in the order of their codes; the ones that occurred before; and the first place where those did.
+
+        States with equal codes are then compared in full: two codes that collide may hide a repeat (with a probability of
+        about 2^-64), but never make one.
+        """
+        ordered, order = self.code.sort(stable=True)  # fast for what is in order already
+        begins = ordered[1:] != ordered[:-1]
+        if bool(begins.all()):
+            return order, order[:0], order[:0]
+        begins = torch.nn.functional.pad(begins, (1, 0), value=True)
+        distinct, later = order[begins], (~begins).nonzero().squeeze(1)
+        again, first = order[later], distinct[begins.cumsum(0)[later] - 1]
+        same = (self.entry[again, :3] == self.entry[first, :3]).all(1)
+        return distinct, again[same], first[same]
 
 
 @dataclass
@@ -33,6 +73,7 @@ class Trie:
     count: Int[Tensor, "depth batch"]  # nodes in use
     width: list[int]  # an upper bound on `count` by level
     prior: list[Float[Tensor, "batch node action"] | None]  # policy log-probabilities by level, where they are cached
+    known: list[Known | None]  # the states by level whose priors are cached, where transpositions are looked for
 
     @classmethod
     def empty(cls, batch: int, nodes: int, horizon: int, device: torch.device) -> Trie:
@@ -45,8 +86,8 @@ class Trie:
         parent, action, visits, evaluation = integers
         edge, rest, left, bonus = numbers
         evaluation.fill_(UNKNOWN)
-        width = [1] + [0] * horizon
-        return cls(parent, action, edge, rest, left, bonus, visits, evaluation, count, width, [None] * (horizon + 1))
+        width, levels = [1] + [0] * horizon, horizon + 1
+        return cls(parent, action, edge, rest, left, bonus, visits, evaluation, count, width, [None] * levels, [None] * levels)
 
     @property
     def nodes(self) -> int:

@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.gumbel import mix, precise
+from gumbeldore.gumbel import precise
 from gumbeldore.problem import Examples, Problem, State
 from gumbeldore.problems.geometry import augment, check_nearest, nearest_candidates
+from gumbeldore.problems.hashing import hash_set
 
 LARGEST_DEMAND = 9
 
@@ -155,11 +156,7 @@ class CVRP(Problem[CVRPState]):
 
     def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
         """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""
-        customers = state.visited.shape[1]
-        table = mix(torch.arange(1, 2 * customers + 1, device=state.device).view(customers, 2))
-        place = torch.stack([state.current, state.remaining], 1)
-        visited = torch.where(state.visited[..., None], table, 0).sum(1)
-        return mix(mix(visited + place) + place.flip(1))
+        return hash_set(state.visited, state.current, state.remaining)
 
     def examples(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], *, generator: torch.Generator

@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.gumbel import precise
 from gumbeldore.problem import Examples, Problem, State
 from gumbeldore.problems.geometry import augment, check_nearest, nearest_candidates
+from gumbeldore.problems.hashing import hash_set
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class TSP(Problem[TSPState]):
 
     def horizon(self, state: TSPState) -> int:
         return int((~state.visited).sum(1).max())
+
+    def key(self, state: TSPState) -> Int[Tensor, "row 2"]:
+        """Two independent 64-bit hashes of the visited set, the current city and the one to return to."""
+        return hash_set(state.visited, state.current, state.start)
 
     def examples(self, state: TSPState, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[TSPState]:
         """A random contiguous segment of each tour, in either direction, of one random length for the whole minibatch.

@@ -1,0 +1,31 @@
+"""Keys of states that are sets with a few numbers beside them: sums of fixed random numbers (Zobrist 1970)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from gumbeldore.gumbel import mix
+
+
+@lru_cache(maxsize=64)
+def random_numbers(count: int, device: torch.device) -> Int[Tensor, "2 number"]:
+    """Two rows of fixed random 64-bit numbers."""
+    return mix(torch.arange(1, 2 * count + 1, device=device)).view(2, count)
+
+
+def hash_set(members: Bool[Tensor, "row element"], *numbers: Int[Tensor, " row"]) -> Int[Tensor, "row 2"]:
+    """Two independent 64-bit hashes of a set and of some integers per row.
+
+    Every element stands for a random number and every integer for its multiple of one; the hash is their sum modulo 2^64.
+    Two different rows collide in both halves with a probability of about 2^-128.
+    """
+    elements = members.shape[1]
+    table = random_numbers(elements + len(numbers), members.device)
+    total = (members.long().neg_() & table[:, None, :elements]).sum(2)
+    for number, factor in zip(numbers, table[:, elements:, None].unbind(1), strict=True):
+        total.addcmul_(number, factor)
+    return total.t()
