@@ -138,7 +138,7 @@ def test_pure_outcomes_are_a_method_of_their_own():
 def test_a_run_trains_on_its_problem_validates_on_its_own_and_selects_its_way(tmp_path, monkeypatch):
     seen = {}
 
-    def events(problem, policy, sampler, *, validation, settings, select, resume):
+    def events(problem, policy, sampler, *, validation, settings, select, resume, workers):
         seen.update(problem=problem, sampler=sampler(1), validation=validation, select=select, settings=settings)
         raise SettingsError("enough")
 
