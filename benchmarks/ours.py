@@ -177,7 +177,9 @@ def time_solving(case: Case, seconds: float, workers: int) -> dict[str, Any]:
     problem, policy = make_problem(case.problem, case.size), make_policy(case.problem, case.network)
     greedy = case.kind == "greedy"
     sampler: Sampler = Greedy() if greedy else Gumbeldore(BEAM_WIDTH, ROUNDS, sigma=SIGMA[case.problem])
-    state = problem.generate(case.batch, generator=torch.Generator().manual_seed(0))
+    if greedy and case.batch == 1:
+        workers = 0  # one instance is not shared among processes
+    state = problem.generate(case.batch * max(1, workers), generator=torch.Generator().manual_seed(0))
     memory = PeakMemory()
     with crew(problem, policy, workers) as processes, Meter(policy, workers).attached() as meter:
         meter.reset(WARM_UP)
