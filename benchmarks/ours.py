@@ -262,7 +262,7 @@ def time_training(case: Case, seconds: float, workers: int) -> dict[str, Any]:
     dataset: Dataset[Any] = Dataset()
     dataset.add(state, actions)
     memory = PeakMemory()
-    settings = TrainingSettings(epochs=1, batches=10**9, batch_size=case.batch)
+    settings = TrainingSettings(epochs=1, batches=10**9, batch_size=case.batch, part_size=case.batch // 2)
     first = state.rows(slice(0, 1)).compact()
     events = imitate_events(problem, policy, dataset, validation=first, settings=settings, workers=workers)
     with closing(events), Meter(policy, workers).attached() as meter:  # type: ignore[type-var]

@@ -21,7 +21,7 @@ from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
 from gumbeldore.workers import Workers, can_be_cut, cut
 
 CITIES = 7
-SETTINGS = TrainingSettings(epochs=2, instances=6, batches=3, batch_size=10, learning_rate=3e-3, sampling_batch=2, parts=3)
+SETTINGS = TrainingSettings(epochs=2, instances=6, batches=3, batch_size=10, learning_rate=3e-3, sampling_batch=2, part_size=4)
 
 
 def fresh_policy(seed: int = 0) -> TSPPolicy:

@@ -53,16 +53,21 @@ class TrainingSettings:
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
     patience: int | None = None  # stop after this many epochs without improvement
     sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
-    parts: int = 4  # of a gradient step, computed by different workers
+    part_size: int = 128  # examples of a gradient step that one worker takes at a time
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "parts"):
+        for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "part_size"):
             check_positive(name, getattr(self, name))
         for name in ("learning_rate", "gradient_norm", "final_learning_rate"):
             value = getattr(self, name)
             require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a gradient step is cut; as many workers can share it."""
+        return -(-self.batch_size // self.part_size)
 
     def learning_rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch (from 1)."""
