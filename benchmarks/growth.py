@@ -156,7 +156,7 @@ def plot(path: Path, studies: list[dict[str, Any]], name: str, label: str) -> No
                 panel.legend()
             panel.set_xticks(x, labels=[f"{value:.0f}" for value in x], minor=False)
             ends = np.unique([y.min(), np.sqrt(y.min() * y.max()), y.max()])  # a short axis may hold no power of ten
-            panel.set_yticks(ends, labels=[f"{value:.2g}" for value in ends], minor=False)
+            panel.set_yticks(ends, labels=[f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in ends], minor=False)
             panel.minorticks_off()
             panel.set(xlabel=study["axis"], ylabel=label)
             panel.grid(alpha=0.3)
