@@ -84,6 +84,24 @@ def test_tours_are_written_as_they_are_worth(solve):
         assert record["tour"] == [0, *record["actions"]]
 
 
+def test_with_nearest_every_tour_goes_on_to_a_near_city(solve):
+    instances = TSPRecipe(9, 3, 5).generate()
+    free, near = (solve("tsp", "--cities", "9", "--count", "3", "--seed", "5", *more) for more in ((), ("--nearest", "2")))
+    assert [record["tour"] for record in free] != [record["tour"] for record in near]
+    for record in near:
+        points, tour = instances.arrays["coordinates"][record["instance"]], record["tour"]
+        for i in range(1, len(tour)):
+            distance = np.linalg.norm(points[tour[i:]] - points[tour[i - 1]], axis=1)
+            assert (distance < distance[0]).sum() < 2
+
+
+def test_nearest_is_for_routes_only_and_at_least_one(solve, capsys):
+    assert len(solve("cvrp", "--customers", "8", "--capacity", "12", "--nearest", "1")) == 1
+    with pytest.raises(AssertionError):
+        solve("cvrp", "--customers", "8", "--capacity", "12", "--nearest", "0")
+    assert "`nearest` must be at least 1" in " ".join(capsys.readouterr().err.split())
+
+
 def test_routes_are_written_as_they_are_worth(solve):
     instances = CVRPRecipe(6, 12, 2, 5).generate()
     for record in solve("cvrp", "--customers", "6", "--capacity", "12", "--count", "2", "--seed", "5"):

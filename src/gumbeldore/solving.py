@@ -65,7 +65,14 @@ class FileSolveSettings(SolveSettings[R, A]):
 
 
 @dataclass(frozen=True)
-class CitiesSolveSettings(FileSolveSettings[R, A]):
+class RoutesSolveSettings(FileSolveSettings[R, A]):
+    """Solve the instances of files, or random ones, with a trained policy. Ctrl-C keeps the best solutions found so far."""
+
+    nearest: int | None = None  # go on only to one of so many nearest unvisited nodes: for large instances
+
+
+@dataclass(frozen=True)
+class CitiesSolveSettings(RoutesSolveSettings[R, A]):
     """Solve the instances of files, or random ones, with a trained policy. Ctrl-C keeps the best solutions found so far."""
 
     instance: Path | None = None  # one file of cities: .csv or .txt (x, y), .npy, .json or TSPLIB .tsp
@@ -119,7 +126,9 @@ def options(entry: Entry) -> tuple[Any, str]:
     """The settings of `gumbeldore solve` for one problem with its own defaults, and their description."""
     small, recipe = entry.settings().sampler, default_recipe(entry)
     sampler = SamplerSettings(method=small.method, sigma=small.sigma)
-    base: Any = {None: SolveSettings, "tsp": CitiesSolveSettings}.get(entry.instances, FileSolveSettings)
+    base: Any = {None: SolveSettings, "tsp": CitiesSolveSettings, "cvrp": RoutesSolveSettings}.get(
+        entry.instances, FileSolveSettings
+    )
     own_recipe = Annotated[type(recipe), tyro.conf.arg(name="", default=recipe)]  # type: ignore[misc, valid-type]
     return base[own_recipe, Annotated[SamplerSettings, tyro.conf.arg(default=sampler)]], str(base.__doc__)
 
@@ -173,12 +182,21 @@ def _task(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, devi
             replace(settings.recipe, seed=0) == replace(default_recipe(entry), seed=0),
             f"`{'instances' if files else 'instance'}` names a file: leave out the options of random instances except --seed.",
         )
-    if cities:
-        return _cities_task(cities, device)
     if entry.instances is None:
         return _gomoku_task(policy, settings.recipe, device)
-    sets = [read_instances(path, entry.instances) for path in files] or [settings.recipe.generate()]
-    return _sets_task(entry.instances, sets, device)
+    if cities:
+        task = _cities_task(cities, device)
+    else:
+        sets = [read_instances(path, entry.instances) for path in files] or [settings.recipe.generate()]
+        task = _sets_task(entry.instances, sets, device)
+    nearest = getattr(settings, "nearest", None)
+    return task if nearest is None else _restricted(task, nearest)
+
+
+def _restricted(task: Task, nearest: int) -> Task:
+    """The same task where routes go on only to near nodes."""
+    problem: Any = replace(task.problem, nearest=nearest)  # type: ignore[type-var]
+    return replace(task, problem=problem, states=[problem.restricted(state) for state in task.states])
 
 
 def _cities_task(path: Path, device: torch.device) -> Task:

@@ -118,9 +118,15 @@ class CVRP(Problem[CVRPState]):
         state = CVRPState(
             torch.arange(count, device=device), nodes, demands, capacity, zeros, capacity.clone(), visited, length
         )
+        return self.restricted(state)
+
+    def restricted(self, state: CVRPState) -> CVRPState:
+        """The same state with the restriction to the `nearest` customers, if there is one."""
         if self.nearest is None:
             return state
-        return NearestCVRPState(**state.tensors(), nearest=torch.full((count,), self.nearest, device=device))
+        return NearestCVRPState(
+            **state.tensors(), nearest=torch.full((state.instance_count,), self.nearest, device=state.device)
+        )
 
     def mask(self, state: CVRPState) -> Bool[Tensor, "row action"]:
         via_depot = state.choosable

@@ -85,9 +85,15 @@ class TSP(Problem[TSPState]):
         visited[:, start] = True
         length = torch.zeros(count, dtype=precise(device), device=device)
         state = TSPState(torch.arange(count, device=device), coordinates, begin, begin, visited, length)
+        return self.restricted(state)
+
+    def restricted(self, state: TSPState) -> TSPState:
+        """The same state with the restriction to the `nearest` cities, if there is one."""
         if self.nearest is None:
             return state
-        return NearestTSPState(**state.tensors(), nearest=torch.full((count,), self.nearest, device=device))
+        return NearestTSPState(
+            **state.tensors(), nearest=torch.full((state.instance_count,), self.nearest, device=state.device)
+        )
 
     def mask(self, state: TSPState) -> Bool[Tensor, "row city"]:
         return state.choosable
