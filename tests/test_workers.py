@@ -16,6 +16,7 @@ from gumbeldore.policies import GomokuPolicy, TSPPolicy
 from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
 from gumbeldore.processes import Crew, WorkerError
+from gumbeldore.runs import pick_workers
 from gumbeldore.samplers import Greedy
 from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
 from gumbeldore.workers import Workers, can_be_cut, cut
@@ -145,6 +146,10 @@ def test_what_cannot_be_sent_is_refused_with_the_way_out():
 def test_a_negative_number_of_workers_is_refused():
     with pytest.raises(ValueError, match="got -1"):
         Workers(TSP(CITIES), fresh_policy(), -1)
+
+
+def test_one_worker_per_core_that_torch_may_use_unless_told_otherwise(one_thread):
+    assert (pick_workers(None, "cpu"), pick_workers(None, "meta"), pick_workers(3, "cpu")) == (1, 0, 3)
 
 
 def process_number(_: int) -> int:

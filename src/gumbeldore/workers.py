@@ -12,7 +12,6 @@ that do not depend on the number of processes, and put together in order, so res
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Generic, Self
@@ -34,8 +33,8 @@ EXAMPLE_BYTES = 1 << 26
 
 
 def count_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The cores that torch would use: those of this process, or fewer if `OMP_NUM_THREADS` or `torch.set_num_threads` say so."""
+    return torch.get_num_threads()
 
 
 class Replica(Generic[S]):
