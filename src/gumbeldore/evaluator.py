@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import ContractError
-from gumbeldore.policy import Policy
+from gumbeldore.policy import Policy, rows_within
 from gumbeldore.problem import Problem, S
 
 
@@ -73,8 +73,7 @@ class Evaluator(Generic[S]):
         return equal
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
-        row_bytes = getattr(self.policy, "row_bytes", None)
-        limit = max(1, self.network_bytes // row_bytes(state)) if row_bytes else state.row_count
+        limit = rows_within(self.policy, state, self.network_bytes)
         parts = [self.policy(state.rows(slice(i, i + limit)), self.context) for i in range(0, state.row_count, limit)]
         logits = parts[0] if len(parts) == 1 else torch.cat(parts)
         return masked_log_softmax(logits, mask, type(self.policy).__name__)

@@ -29,6 +29,12 @@ class Policy(Protocol[S_contra]):
         ...
 
 
+def rows_within(policy: Any, state: State, memory: int) -> int:
+    """How many rows like those of `state` may pass through the policy together: all of them if it does not know its `row_bytes`."""
+    row_bytes = getattr(policy, "row_bytes", None)
+    return max(1, memory // row_bytes(state)) if row_bytes else max(1, state.row_count)
+
+
 class Network(nn.Module):
     """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can rebuild it."""
 

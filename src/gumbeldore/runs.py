@@ -26,7 +26,6 @@ from gumbeldore.policy import Network
 from gumbeldore.settings import as_plain, merged, read_settings
 from gumbeldore.training import Epoch, imitate_events, self_improve_events
 from gumbeldore.training import Progress as Event
-from gumbeldore.workers import count_cores
 
 SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "settings.json",
@@ -49,9 +48,9 @@ def pick_device(name: str = "auto") -> torch.device:
 
 
 def pick_workers(count: int | None, device: str = "auto") -> int:
-    """How many worker processes to start: one per core on a CPU and none on other devices, unless told otherwise."""
+    """How many worker processes to start: as many as torch would use threads on a CPU, none elsewhere, unless told otherwise."""
     if count is None:
-        return count_cores() if pick_device(device).type == "cpu" else 0
+        return torch.get_num_threads() if pick_device(device).type == "cpu" else 0
     return count
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from gumbeldore.errors import require
 from gumbeldore.evaluator import masked_log_softmax
-from gumbeldore.policy import Network
+from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.processes import Crew
 from gumbeldore.samplers import Sampler
@@ -30,11 +30,6 @@ from gumbeldore.solutions import Solutions
 
 EXAMPLE_BYTES = 1 << 26
 """Examples pass through the network together up to this memory, as far as a policy knows its own."""
-
-
-def count_cores() -> int:
-    """The cores that torch would use: those of this process, or fewer if `OMP_NUM_THREADS` or `torch.set_num_threads` say so."""
-    return torch.get_num_threads()
 
 
 class Replica(Generic[S]):
@@ -70,11 +65,9 @@ class Replica(Generic[S]):
         for parameter in trained(self.policy):
             parameter.grad = self.gradients[part, offset : offset + parameter.numel()].view_as(parameter)
             offset += parameter.numel()
-        row_bytes = getattr(self.policy, "row_bytes", None)
-        size = max(1, EXAMPLE_BYTES // row_bytes(examples.state)) if row_bytes else len(examples.action)
         loss = 0.0
         self.policy.train()
-        for piece in cut(examples, size):
+        for piece in cut(examples, rows_within(self.policy, examples.state, EXAMPLE_BYTES)):
             value = action_losses(self.problem, self.policy, piece).sum() / total
             value.backward()
             loss += value.item()

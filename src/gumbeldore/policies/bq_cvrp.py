@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from gumbeldore.policies.layers import Block, FoldedStack, Stack
-from gumbeldore.policies.tokens import cvrp_tokens, take
+from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp import CVRPState
 
@@ -60,9 +60,7 @@ class CVRPPolicy(Network):
         return linear(features, weight, self.node_embedding.bias)
 
     def row_bytes(self, state: CVRPState) -> int:
-        """Working memory of one row in a search: residual stream, projections, hidden layer, attention scores."""
-        count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
-        return 4 * count * (6 * self.config["d"] + 2 * self.config["ff"] + 2 * self.config["heads"] * count)
+        return row_bytes(state, self.config)
 
 
 def node_features(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, "batch node 3"]:

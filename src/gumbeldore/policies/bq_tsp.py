@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gumbeldore.policies.layers import Block, FoldedStack, Stack
-from gumbeldore.policies.tokens import take, tsp_tokens
+from gumbeldore.policies.tokens import row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp import TSPState
 
@@ -54,6 +54,4 @@ class TSPPolicy(Network):
         return self.node_embedding(state.coordinates.to(self.node_embedding.weight.dtype))
 
     def row_bytes(self, state: TSPState) -> int:
-        """Working memory of one row in a search: residual stream, projections, hidden layer, attention scores."""
-        count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
-        return 4 * count * (6 * self.config["d"] + 2 * self.config["ff"] + 2 * self.config["heads"] * count)
+        return row_bytes(state, self.config)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gumbeldore.policies.bq_cvrp import capacity_ratio, customer_logits, node_features
 from gumbeldore.policies.layers import Block, FoldedStack, Stack
-from gumbeldore.policies.tokens import cvrp_tokens, take, tsp_tokens
+from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problem import State
 from gumbeldore.problems.cvrp import CVRPState
@@ -59,10 +59,6 @@ class LehdPolicy(Network):
         """The encoder's input."""
         raise NotImplementedError
 
-    def token_bytes(self, count: int) -> int:
-        """Working memory of one row of `count` tokens: residual stream, projections, hidden layer, attention scores."""
-        return 4 * count * (6 * self.config["d"] + 2 * self.config["ff"] + 2 * self.config["heads"] * count)
-
 
 class TSPLehdPolicy(LehdPolicy):
     """Decoder over origin, choosable cities and destination; one logit per city. The defaults are those of Luo et al."""
@@ -83,7 +79,7 @@ class TSPLehdPolicy(LehdPolicy):
         return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
 
     def row_bytes(self, state: TSPState) -> int:
-        return self.token_bytes(int(state.rows(slice(0, 1)).choosable.sum()) + 2)
+        return row_bytes(state, self.config)
 
 
 class CVRPLehdPolicy(LehdPolicy):
@@ -108,4 +104,4 @@ class CVRPLehdPolicy(LehdPolicy):
         return customer_logits(self.policy_linear_out(self.decode(x, blocked, context)[:, 1:]), state, order)
 
     def row_bytes(self, state: CVRPState) -> int:
-        return self.token_bytes(int(state.rows(slice(0, 1)).choosable.sum()) + 2)
+        return row_bytes(state, self.config)

@@ -48,3 +48,9 @@ def take(nodes: Float[Tensor, "batch node d"], state: TSPState | CVRPState, orde
     batch, count, d = nodes.shape
     index = state.instance[:, None] * count + order
     return nodes.reshape(batch * count, d).index_select(0, index.flatten()).view(*order.shape, d)
+
+
+def row_bytes(state: TSPState | CVRPState, config: dict[str, int]) -> int:
+    """Working memory of one row in a search: residual stream, projections, hidden layer, attention scores."""
+    count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
+    return 4 * count * (6 * config["d"] + 2 * config["ff"] + 2 * config["heads"] * count)
