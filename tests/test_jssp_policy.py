@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from peak import Peak
 from routing import (
     CLOSE,
     awake,
@@ -27,7 +27,6 @@ from routing import (
 from torch import Tensor
 from torch.nn.functional import gelu, linear
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.policies import jssp as module
@@ -359,31 +358,6 @@ def test_greedy_work_shrinks_with_the_schedule() -> None:
     start, half, late = (work(partial(JSSP(10, 10), 4, steps)) for steps in (0, 50, 90))
     assert half < 0.6 * start
     assert late < 0.2 * start
-
-
-class Peak(TorchDispatchMode):
-    """The most bytes that were alive at once among those allocated inside."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.alive: set[int] = set()
-        self.now = self.most = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {t.untyped_storage()._cdata for t in tree_iter((args, kwargs)) if isinstance(t, Tensor)}
-        result = func(*args, **(kwargs or {}))
-        for tensor in tree_iter(result):
-            if isinstance(tensor, Tensor) and tensor.untyped_storage()._cdata not in self.alive | given:
-                storage = tensor.untyped_storage()
-                self.alive.add(storage._cdata)
-                self.now += storage.nbytes()
-                self.most = max(self.most, self.now)
-                weakref.finalize(storage, self.free, storage._cdata, storage.nbytes())
-        return result
-
-    def free(self, name: int, size: int) -> None:
-        self.alive.discard(name)
-        self.now -= size
 
 
 @pytest.mark.parametrize(("size", "rows", "steps"), [((15, 15), 6, 0), ((15, 15), 9, 110), ((6, 6), 20, 10), ((40, 10), 3, 50)])

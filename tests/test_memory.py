@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import Counter
 from dataclasses import fields
 
 import pytest
 import torch
+from peak import Peak
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gumbeldore import Gumbeldore
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
@@ -39,30 +37,6 @@ def test_the_trie_takes_what_the_formula_says(name):
     (trie,) = sampler(problem, make(), state, generator=torch.Generator().manual_seed(1)).tries
     stated = 5 * trie_bytes(64, problem.mask(state).shape[1], problem.horizon(state), cached=True)
     assert 0.75 * stated <= sizes(trie) <= stated
-
-
-class Peak(TorchDispatchMode):
-    """The most memory that results of torch operations held at the same time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.holders: Counter[tuple[int, int]] = Counter()
-        self.now = self.most = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        for tensor in out if isinstance(out, list | tuple) else [out]:
-            if isinstance(tensor, Tensor):
-                storage = (tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes())
-                self.now += 0 if self.holders[storage] else storage[1]
-                self.holders[storage] += 1
-                self.most = max(self.most, self.now)
-                weakref.finalize(tensor, self.drop, storage)
-        return out
-
-    def drop(self, storage: tuple[int, int]) -> None:
-        self.holders[storage] -= 1
-        self.now -= 0 if self.holders[storage] else storage[1]
 
 
 @pytest.mark.parametrize("name", CASES)
