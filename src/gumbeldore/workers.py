@@ -158,8 +158,10 @@ def can_be_cut(policy: Network) -> bool:
 
 
 def cut(examples: Examples[S], size: int) -> list[Examples[S]]:
-    """The same examples, `size` at a time."""
-    parts = [slice(i, i + size) for i in range(0, len(examples.action), size)]
+    """The same examples in equal parts of at most `size`."""
+    count = len(examples.action)
+    size = -(-count // -(-count // size))
+    parts = [slice(i, i + size) for i in range(0, count, size)]
     if len(parts) == 1:
         return [examples]
     return [Examples(examples.state.rows(part).compact(), examples.action[part]) for part in parts]

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from gumbeldore.policies.layers import Block, FoldedStack, Stack
+from gumbeldore.policies.folded import FoldedStack
+from gumbeldore.policies.layers import Block, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp import CVRPState

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gumbeldore.policies.layers import Block, FoldedStack, Stack
+from gumbeldore.policies.folded import FoldedStack
+from gumbeldore.policies.layers import Block, Stack
 from gumbeldore.policies.tokens import row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp import TSPState

@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from gumbeldore.errors import require
-from gumbeldore.policies.attention import attend, channels
-
-TOKENS = 1024
-"""Tokens that go through all blocks together on each core without gradients: more do not fit into its cache."""
-
-Blocked = Bool[Tensor, "row 1 1 token"]
+from gumbeldore.policies.attention import Keys, channels
+from gumbeldore.policies.folded import FoldedBlock, FoldedStack
 
 
 class Biases(NamedTuple):
@@ -24,60 +20,6 @@ class Biases(NamedTuple):
     query: Float[Tensor, "head size"]
     widen: Float[Tensor, " ff"]
     constant: Float[Tensor, " d"]  # what its output lacks
-
-
-class FoldedBlock(NamedTuple):
-    """The weights of a block, ready for few and large products: ReZero scalar, query scale and biases are multiplied in."""
-
-    attention: Float[Tensor, "channel_head d"]  # the channels of `attention.Projected`
-    out: Float[Tensor, "size_head d"]
-    widen: Float[Tensor, "ff d"]
-    bias: Float[Tensor, " ff"]
-    narrow: Float[Tensor, "ff d"]
-    heads: int
-
-    def __call__(self, x: Float[Tensor, "row_token d"], rows: int, blocked: Blocked | None) -> Float[Tensor, "row_token d"]:
-        """The block; overwrites `x` unless gradients are recorded."""
-        count, d = x.shape
-        projected = torch.mm(self.attention, x.t()).view(-1, self.heads * rows, count // rows)
-        mixed = attend(projected, blocked).view(d, count).t()
-        if torch.is_grad_enabled():
-            x = torch.addmm(x, mixed, self.out)
-            return torch.addmm(x, gelu(linear(x, self.widen, self.bias)), self.narrow)
-        x.addmm_(mixed, self.out)
-        return x.addmm_(linear_gelu(x, self.widen, self.bias), self.narrow)
-
-
-class FoldedStack(NamedTuple):
-    """Blocks one after the other, and the constant that their output lacks."""
-
-    blocks: list[FoldedBlock]
-    constant: Float[Tensor, " d"]
-
-    def __call__(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Float[Tensor, "row token d"]:
-        """All blocks; overwrites `x` unless gradients are recorded."""
-        if torch.is_grad_enabled():
-            return self._run(x, blocked)
-        rows, tokens, _ = x.shape
-        size = max(1, TOKENS * torch.get_num_threads() // tokens)
-        for start in range(0, rows, size):
-            part = slice(start, start + size)
-            self._run(x[part], None if blocked is None else blocked[part])
-        return x
-
-    def _run(self, x: Float[Tensor, "row token d"], blocked: Blocked | None) -> Float[Tensor, "row token d"]:
-        flat = x.flatten(0, 1)
-        for block in self.blocks:
-            flat = block(flat, len(x), blocked)
-        flat = flat + self.constant if torch.is_grad_enabled() else flat.add_(self.constant)
-        return flat.view_as(x)
-
-
-def linear_gelu(x: Float[Tensor, "row input"], weight: Float[Tensor, "out input"], bias: Float[Tensor, " out"]) -> Tensor:
-    """gelu(x weight^T + bias) without gradients, in one pass over the result where oneDNN offers it."""
-    if x.dtype == torch.float32 and x.device.type == "cpu" and torch.backends.mkldnn.is_available():
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "gelu", [], "none")
-    return torch.ops.aten.gelu_(linear(x, weight, bias))
 
 
 class Attention(nn.Module):
@@ -93,7 +35,7 @@ class Attention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None) -> Tensor:
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None) -> Tensor:
         rows, tokens, d = x.shape
         projected = linear(x, self.in_proj_weight, self.in_proj_bias)
         q, k, v = projected.view(rows, tokens, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
@@ -114,7 +56,7 @@ class Block(nn.Module):
         self.linear2 = nn.Linear(ff, d)
         self.resweight = nn.Parameter(torch.zeros(1)) if rezero else None
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Tensor:
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None) -> Tensor:
         x = x + self.scale * self.self_attn(x, blocked)
         return x + self.scale * self.linear2(gelu(self.linear1(x)))
 
@@ -154,7 +96,7 @@ class Block(nn.Module):
 class Stack(nn.ModuleList):
     """Blocks one after the other."""
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Blocked | None = None) -> Tensor:
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None) -> Tensor:
         if x.device.type == "cpu":
             return self.fold()(x, blocked)
         for block in self:

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gumbeldore.policies.bq_cvrp import capacity_ratio, customer_logits, node_features
-from gumbeldore.policies.layers import Block, FoldedStack, Stack
+from gumbeldore.policies.folded import FoldedStack
+from gumbeldore.policies.layers import Block, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problem import State
