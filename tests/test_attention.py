@@ -5,57 +5,82 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gumbeldore.policies.attention import attend, attend_backward, channels, mix
-from gumbeldore.policies.folded import linear_gelu
+from gumbeldore.policies.attention import Parts, attend_backward, attended, mix
 from gumbeldore.policies.layers import Block, Stack
 
 
-def projected(size, rows, heads, tokens, seed, dtype=torch.float64):
-    return torch.randn(channels(size), rows * heads, tokens, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+def projections(size, rows, heads, tokens, counts, seed, dtype=torch.float64):
+    """Random ones, with the number one where there are tokens, and zeros in empty places."""
+    made = torch.randn(3 * size + 2, rows * heads, tokens, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+    made[size] = 1
+    return made * real(tokens, counts).repeat(heads, 1)
 
 
-def plain(projected, blocked=None):
+def attend(projected, together=None):
+    parts = Parts.of(projected)
+    return attended(parts, mix(parts, together)[1])
+
+
+def plain(projected, counts, together=None):
     """Softmax attention by its definition; the same channels."""
     size = (len(projected) - 2) // 3
-    value, query = projected[:size].transpose(0, 1), projected[size + 1 : 2 * size + 1].permute(1, 2, 0)
-    bias, key = projected[2 * size + 1, :, None], projected[2 * size + 2 :].transpose(0, 1)
-    score = query @ key + bias
-    if blocked is not None:
-        score = score.masked_fill(blocked[:, 0].repeat(len(score) // len(blocked), 1, 1), -torch.inf)
+    query, value = projected[:size].permute(1, 2, 0), projected[size + 1 : 2 * size + 1].transpose(0, 1)
+    key, bias = projected[2 * size + 1 : -1].transpose(0, 1), projected[-1, :, None]
+    allowed = real(query.shape[1], counts)[:, None].repeat(len(query) // len(counts), query.shape[1], 1)
+    if together is not None:
+        allowed = allowed & (together.transpose(1, 2) > 0).repeat(len(query) // len(counts), 1, 1)
+    score = (query @ key + bias).masked_fill(~allowed, -torch.inf)
     return (score.softmax(-1) @ value.transpose(1, 2)).permute(2, 0, 1)
+
+
+def real(tokens, counts):
+    return torch.arange(tokens) < torch.tensor(counts)[:, None]
 
 
 def blocking(rows, tokens, counts):
     return (torch.arange(tokens) >= torch.tensor(counts)[:, None])[:, None, None].view(rows, 1, 1, tokens)
 
 
+def in_two(tokens, counts):
+    """The first half of the tokens and the second half form segments. Empty places may see everything."""
+    half = torch.arange(tokens) < (tokens + 1) // 2
+    same = (half[:, None] == half).expand(len(counts), tokens, tokens)
+    return (same | ~real(tokens, counts)[:, None]).double()
+
+
 @pytest.mark.parametrize("tokens", [1, 2, 7, 31, 70])
 @pytest.mark.parametrize("padded", [False, True])
-def test_values_and_gradients_equal_those_of_the_definition(tokens, padded):
-    start = projected(4, 3, 2, tokens, seed=tokens)
-    blocked = blocking(3, tokens, [tokens, max(1, tokens - 2), max(1, tokens // 2)]) if padded else None
-    real = torch.ones(3, tokens, dtype=torch.bool) if blocked is None else ~blocked[:, 0, 0]
-    target = torch.randn(4, 6, tokens, dtype=torch.float64) * real.repeat(2, 1)  # what padding gives is not used
+@pytest.mark.parametrize("segments", [False, True])
+def test_values_and_gradients_equal_those_of_the_definition(tokens, padded, segments):
+    counts = [tokens, max(1, tokens - 2), max(1, tokens // 2 + 1)] if padded else [tokens] * 3
+    start = projections(4, 3, 2, tokens, counts, seed=tokens)
+    together = in_two(tokens, counts) if segments else None
+    there = real(tokens, counts).repeat(2, 1).expand(4, 6, tokens)
+    target = torch.randn(4, 6, tokens, dtype=torch.float64) * there
     theirs_in = start.clone().requires_grad_()
-    theirs, ours = plain(theirs_in, blocked), attend(start.clone(), blocked)
-    everywhere = real.repeat(2, 1).expand_as(ours)
-    torch.testing.assert_close(ours[everywhere], theirs[everywhere], rtol=1e-10, atol=1e-12)
-    (expected,) = torch.autograd.grad((theirs * target).sum(), theirs_in)
-    gradient = attend_backward(target, start, *mix(start, blocked), blocked)
-    torch.testing.assert_close(gradient, expected, rtol=1e-9, atol=1e-11)
+    theirs, ours = plain(theirs_in, counts, together), attend(start, together)
+    torch.testing.assert_close(ours[there], theirs[there], rtol=1e-10, atol=1e-12)
+    assert not bool(ours[~there].any())
+    (expected,) = torch.autograd.grad((theirs * target)[there].sum(), theirs_in)
+    parts = Parts.of(start)
+    queries, values, keys = attend_backward(target, parts, *mix(parts, together))
+    gradient = torch.cat([queries, torch.zeros_like(queries[:1]), values, keys])
+    everywhere = real(tokens, counts).repeat(2, 1).expand_as(gradient)
+    torch.testing.assert_close(gradient[everywhere], expected[everywhere], rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("factor", [40, -40])
-def test_scores_whose_exponentials_overflow_or_vanish(padded, factor):
-    """All scores of one query are hundreds above zero, those of another far below."""
-    start = projected(4, 2, 1, 5, seed=0, dtype=torch.float32)
-    start[5:9, :, 0] = start[5:9, :, 0].abs() * factor  # the query of one token
-    start[10:] = start[10:].abs() * 5 + 5  # all keys
-    blocked = blocking(2, 5, [5, 3]) if padded else None
-    real = torch.ones(2, 5, dtype=torch.bool) if blocked is None else ~blocked[:, 0, 0]
-    ours = attend(start.clone(), blocked)
-    torch.testing.assert_close(ours[:, real], plain(start, blocked)[:, real], rtol=1e-4, atol=1e-5)
+def test_scores_whose_exponentials_overflow_or_vanish(padded, segments, factor):
+    """All scores of one query are hundreds above zero, or far below."""
+    counts = [5, 3] if padded else [5, 5]
+    start = projections(4, 2, 1, 5, counts, seed=0, dtype=torch.float32)
+    start[:4, :, 0] = start[:4, :, 0].abs() * factor  # the query of one token
+    start[9:] = (start[9:].abs() * 5 + 5) * real(5, counts)  # all keys
+    together = in_two(5, counts) if segments else None
+    there = real(5, counts).expand(4, 2, 5)
+    torch.testing.assert_close(attend(start, together)[there], plain(start, counts, together)[there], rtol=1e-4, atol=1e-5)
 
 
 def stack(rezero, dtype=torch.float64):
@@ -104,10 +129,3 @@ def test_rows_go_through_the_blocks_in_parts_with_the_same_result(monkeypatch):
     monkeypatch.setattr("gumbeldore.policies.folded.TOKENS", 10 // torch.get_num_threads())
     for mine, expected in zip(run(), whole, strict=True):
         torch.testing.assert_close(mine, expected, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_fused_gelu_is_the_exact_one(dtype):
-    x, weight, bias = torch.randn(20, 8, dtype=dtype) * 3, torch.randn(12, 8, dtype=dtype), torch.randn(12, dtype=dtype)
-    expected = torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias))
-    torch.testing.assert_close(linear_gelu(x, weight, bias), expected, rtol=1e-5, atol=1e-6)

@@ -31,7 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.policies import jssp as module
 from gumbeldore.policies.layers import Block
-from gumbeldore.policies.segments import Links, link_queries, link_segments, pack
+from gumbeldore.policies.segments import Places, find_move, find_places, find_queries, find_together, pack
 from gumbeldore.problems import JSSP, JSSPState
 from gumbeldore.samplers import Greedy, Gumbeldore
 
@@ -343,19 +343,20 @@ def test_scheduled_operations_cost_nothing_and_attention_stays_within_jobs_and_m
     tokens, unfinished = int((machines - state.scheduled).sum()), int(state.unfinished.sum())
     seen = products(policy, state)
     assert tokens == rows * (jobs * machines - steps)
-    assert {left[0] for left, _ in seen.plain} == {tokens + 1, unfinished + 1}  # one more stands for empty places
-    assert sum(left[0] == tokens + 1 for left, _ in seen.plain) == 5 * 4 + 1 + 1  # whole blocks, embedding, the last keys
-    places = [left[0] // 8 * max(left[1], right[2]) for left, right in seen.batched]
-    assert max(max(left[1:]) for left, _ in seen.batched) <= jobs
-    assert max(places) <= 1.4 * tokens
+    forward = 64 * 64 + 65 * 256 + 256 * 64  # out of the attention and through the hidden layer
+    needed = tokens * (5 * (26 * 8 * 66 + forward) + 18 * 8 * 65 + 2 * 80) + unfinished * (9 * 8 * 65 + 26 * 8 * 65 + 2 * forward)
+    assert needed < work(seen) < 1.12 * needed
+    places = [left[0] // 8 * max(left[1], left[2], right[2]) for left, right in seen.batched]
+    assert max(max(*left[1:], *right[1:]) for left, right in seen.batched) <= 2 * jobs
+    assert max(places) <= 1.1 * tokens
+
+
+def work(seen: Products) -> int:
+    return sum(left[0] * left[1] * right[1] for left, right in seen.plain)
 
 
 def test_greedy_work_shrinks_with_the_schedule() -> None:
-    def work(state: JSSPState) -> int:
-        seen = products(JSSPPolicy(), state)
-        return sum(left[0] * left[1] * right[1] for left, right in seen.plain)
-
-    start, half, late = (work(partial(JSSP(10, 10), 4, steps)) for steps in (0, 50, 90))
+    start, half, late = (work(products(JSSPPolicy(), partial(JSSP(10, 10), 4, steps))) for steps in (0, 50, 90))
     assert half < 0.6 * start
     assert late < 0.2 * start
 
@@ -401,46 +402,56 @@ def test_samplers_run_to_the_end_and_their_solutions_verify() -> None:
 # Segments
 
 
-def links_of(segments: list[int], heads: int) -> tuple[Links, Tensor, Tensor]:
-    """Self-attention links of tokens with the given segments, their segments, and their ranks in these."""
-    segment = torch.tensor(segments)
-    rank = torch.tensor([segments[:place].count(name) for place, name in enumerate(segments)])
-    counts = segment.bincount(minlength=max(segments) + 3)  # some segments are empty
-    return link_segments(segment, rank, counts, heads), segment, rank
+def seen(queries: Places, keys: Places, together: Tensor | None) -> set[tuple[int, int]]:
+    """Which query sees which key."""
 
-
-def pairs(links: Links, queries: int, keys: int, head: int) -> set[tuple[int, int]]:
-    """Which query sees which key in a head."""
-    heads = links.keys.heads
-
-    def grid(places: Any) -> list[list[int]]:
-        return places.forth.view(places.groups, heads, places.length)[:, head].tolist()
+    def tokens(places: Places) -> list[list[int | None]]:
+        found: list[list[int | None]] = [[None] * places.length for _ in range(places.groups)]
+        for token, place in enumerate(places.place.tolist()):
+            assert found[place // places.length][place % places.length] is None
+            found[place // places.length][place % places.length] = token
+        return found
 
     found = set()
-    for group, (left, right) in enumerate(zip(grid(links.queries), grid(links.keys), strict=True)):
+    for group, (left, right) in enumerate(zip(tokens(queries), tokens(keys), strict=True)):
         for i, query in enumerate(left):
             for j, key in enumerate(right):
-                together = links.together is None or bool(links.together[group, 0, i, j])
-                if together and query < queries * heads and key < keys * heads:
-                    assert query % heads == key % heads == head
-                    found.add((query // heads, key // heads))
+                allowed = together is None or bool(together[group, j, i])
+                if query is None:
+                    assert allowed  # so that the sum of its weights does not vanish
+                elif allowed and key is not None:
+                    found.add((query, key))
     return found
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 3))
-def test_tokens_see_exactly_their_own_segment(segments: list[int], heads: int) -> None:
-    links, segment, _ = links_of(segments, heads)
-    count = len(segments)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60))
+def test_tokens_see_exactly_their_own_segment(segments: list[int]) -> None:
+    segment, count = torch.tensor(segments), len(segments)
+    rank = torch.tensor([segments[:place].count(name) for place, name in enumerate(segments)])
+    places = find_places(segment, rank, segment.bincount(minlength=max(segments) + 3))  # some segments are empty
     expected = {(i, j) for i in range(count) for j in range(count) if segments[i] == segments[j]}
-    for head in range(heads):
-        assert pairs(links, count, count, head) == expected
-    places = links.keys
-    assert torch.equal(places.forth[places.back[:-heads]], torch.arange(count * heads))
+    assert seen(places, places, find_together(places, segment, places, segment)) == expected
     chosen = torch.arange(0, count, 3)
-    some = link_queries(links, chosen, segment)
+    queries = find_queries(places, chosen)
     wanted = {(place, j) for place, i in enumerate(chosen.tolist()) for j in range(count) if segments[i] == segments[j]}
-    for head in range(heads):
-        assert pairs(some, len(chosen), count, head) == wanted
+    assert seen(queries, places, find_together(places, segment, queries, segment[chosen])) == wanted
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.booleans())
+def test_moves_bring_tokens_to_their_places_and_back(segments: list[int], some: bool) -> None:
+    count, zero = len(segments), -1
+    rank = torch.tensor([segments[:place].count(name) for place, name in enumerate(segments)])
+    before = find_places(torch.tensor(segments), rank, torch.tensor(segments).bincount())
+    chosen = torch.arange(0, count, 2) if some else torch.arange(count)
+    after = find_places(torch.zeros_like(chosen), torch.arange(len(chosen)), torch.tensor([len(chosen)]))
+    move = find_move(before, after, chosen if some else None)
+    first = torch.full((before.total + 1,), zero).index_copy_(0, before.place, torch.arange(count))
+    moved = first[move.forth]
+    assert torch.equal(moved[after.place], chosen)
+    assert sorted(moved.tolist()) == sorted([*chosen.tolist(), *[zero] * (after.total + 1 - len(chosen))])
+    back = moved[move.back]
+    assert torch.equal(back[before.place[chosen]], chosen)
+    assert int((back != zero).sum()) == len(chosen)
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(0, 8))
@@ -449,18 +460,18 @@ def test_packing_never_overlaps_and_wastes_little(sizes: list[int], extra: int) 
         return
     capacity = max(sizes) + extra
     lengths = [sizes.count(length) for length in range(max(sizes) + 1)]
-    begins, groups = pack(lengths, capacity, 1000)
+    begins, groups = pack(lengths, capacity)
     taken = set()
     for begin, size in zip(begins, sorted(sizes, reverse=True), strict=True):
-        assert size == 0 or begin % 1000 + size <= capacity
+        assert size == 0 or begin % capacity + size <= capacity
         places = set(range(begin, begin + size))
         assert not places & taken
         taken |= places
-    assert {place // 1000 for place in taken} == set(range(groups))
+    assert {place // capacity for place in taken} == set(range(groups))
     assert groups <= 2 * math.ceil(sum(sizes) / capacity) + 1  # the rule's guarantee, roughly
 
 
 def test_packing_fills_groups_that_can_be_filled() -> None:
     lengths = [0] * 16
     lengths[15], lengths[1], lengths[8] = 10, 10, 6
-    assert pack(lengths, 16, 16)[1] == 13
+    assert pack(lengths, 16)[1] == 13

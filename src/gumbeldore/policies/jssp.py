@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,37 +12,33 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
+from gumbeldore.policies.folded import FoldedBlock, Move, Queries, Step, run, run_parts, to_blocks, width
 from gumbeldore.policies.layers import Block, Stack
-from gumbeldore.policies.packed import CONSTANTS, PackedBlock, add_product, pack_block
-from gumbeldore.policies.segments import GROUP, Links, link_queries, link_segments
+from gumbeldore.policies.segments import GROUP, fill, find_move, find_places, find_queries, find_together
 from gumbeldore.policy import Network
 from gumbeldore.problems.jssp import JSSPState
 
 PASS = 2048
-"""Operations that go through the network together without gradients: more are not faster, for want of cache."""
+"""Operations that go through the network together: more are not faster, for want of cache."""
 KEPT = 32768
-"""Operations up to which all is kept that gradients need (some 30 kB each). Beyond, passes of half as many are repeated."""
+"""Operations up to which all is kept that gradients need (some 30 kB each). Beyond, passes are repeated for them."""
 
 
 class Weights(NamedTuple):
-    """The weights of the network, packed."""
+    """The weights of the network, folded."""
 
-    embedding: Float[Tensor, "feature d"]
-    blocks: tuple[PackedBlock, ...]
-    final: PackedBlock
+    embedding: Float[Tensor, "feature width"]
+    blocks: list[FoldedBlock]
     out: Float[Tensor, " d"]
     bias: Float[Tensor, " 1"]
 
     def tensors(self) -> list[Tensor]:
-        return [self.embedding, self.out, self.bias, *(tensor for block in (*self.blocks, self.final) for tensor in block)]
+        return [self.embedding, self.out, self.bias, *(tensor for block in self.blocks for tensor in block.tensors)]
 
-    @classmethod
-    def from_tensors(cls, tensors: Sequence[Tensor]) -> Weights:
-        """The inverse of `tensors`."""
+    def replaced(self, tensors: Sequence[Tensor]) -> Weights:
+        """The same with other `tensors`."""
         embedding, out, bias, *rest = tensors
-        size = len(PackedBlock._fields)
-        *blocks, final = (PackedBlock(*rest[i : i + size]) for i in range(0, len(rest), size))
-        return cls(embedding, tuple(blocks), final, out, bias)
+        return Weights(embedding, to_blocks(rest, self.blocks[0].heads), out, bias)
 
 
 class Prepared(NamedTuple):
@@ -55,20 +51,18 @@ class Prepared(NamedTuple):
     weights: Weights
 
 
-class Tokens(NamedTuple):
-    """The unscheduled operations of all rows, ordered by row, job and operation: their features, and who attends to whom.
+class Operations(NamedTuple):
+    """The unscheduled operations of all rows: what the network is told of them, and who attends to whom in its blocks.
 
-    They are followed by one that stands for nothing, with features 0 and step M, as are the next operations.
+    They stand in groups for the first block, with empty places between them and one at the end. Those have features 0 and
+    step M.
     """
 
-    values: Float[Tensor, "token feature"]
-    step: Int[Tensor, " token"]  # the operation's index in its job
-    jobs: Links
-    machines: Links
+    values: Float[Tensor, "place feature"]
+    step: Int[Tensor, " place"]  # the operation's index in its job
+    steps: list[Step]  # of the blocks
     unfinished: Int[Tensor, " unfinished"]  # row * J + job of all unfinished jobs
-    next: Int[Tensor, " next"]  # the tokens of their next operations
-    last: Links  # the next operations attending to all on their machine
-    final: Links  # the next operations of a row among themselves
+    next: Int[Tensor, " unfinished"]  # the places of their next operations in the end
 
 
 class JSSPPolicy(Network):
@@ -87,7 +81,7 @@ class JSSPPolicy(Network):
         self.policy_linear_out = nn.Linear(d, 1)
 
     def prepare(self, state: JSSPState) -> Prepared | None:
-        """Packs the weights and sorts the operations by machine once; with gradients there is nothing to prepare."""
+        """Folds the weights and sorts the operations by machine once; with gradients there is nothing to prepare."""
         return None if torch.is_grad_enabled() else self._prepare(state)
 
     def _prepare(self, state: JSSPState) -> Prepared:
@@ -98,37 +92,41 @@ class JSSPPolicy(Network):
             machines=state.machines.flatten(),
             by_machine=place.transpose(1, 2).reshape(batch, operations * jobs),
             positions=positions(operations, self.policy_linear_out.weight),
-            weights=self._pack(),
+            weights=self._fold(),
         )
 
-    def _pack(self) -> Weights:
-        heads, out = self.config["heads"], self.policy_linear_out
+    def _fold(self) -> Weights:
+        heads, embedding, out = self.config["heads"], self.operation_embedding, self.policy_linear_out
         slopes = 2.0 ** (-8 * torch.arange(1, heads + 1, device=out.weight.device) / heads)
-        constant: Tensor = self.operation_embedding.bias
+        constant: Tensor = embedding.bias
         blocks = []
         for index, block in enumerate([*self.encoder, self.final_trf_block]):
+            assert isinstance(block, Block)
             job_wise = index % 2 == 0 and index < len(self.encoder)
-            packed, constant = pack_block(block, constant, slopes if job_wise else None)
-            blocks.append(packed)
-        bias = out.bias + out.weight[0] @ constant
-        return Weights(self.operation_embedding.weight.t(), tuple(blocks[:-1]), blocks[-1], out.weight[0], bias)
+            folded, constant = block.fold(constant, slopes if job_wise else None)
+            blocks.append(folded)
+        weight = pad(embedding.weight, (0, 0, 0, width(self.config["d"]) - self.config["d"])).t()
+        return Weights(weight, blocks, out.weight[0], out.bias + out.weight[0] @ constant)
 
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
         count = int((state.operations - state.scheduled).sum())
-        kept = count <= KEPT
-        limit = PASS if not torch.is_grad_enabled() else KEPT if kept else KEPT // 2
-        size = max(1, state.row_count // -(-max(1, count) // limit))
-        run = run_network if kept or not torch.is_grad_enabled() else run_twice
-        index, values = [state.scheduled.new_empty(0)], [prepared.times.new_empty(0)]
-        for start in range(0, state.row_count, size):
-            rows = state.rows(slice(start, start + size))
-            if bool(rows.unfinished.any()):
-                tokens = unscheduled(rows, prepared, self.config["heads"])
-                index.append(tokens.unfinished + start * state.jobs)
-                values.append(run(tokens, prepared.weights, prepared.positions))
-        logits = prepared.times.new_zeros(state.scheduled.numel()).scatter(0, torch.cat(index), torch.cat(values))
+        size = max(1, state.row_count // -(-max(1, count) // PASS))
+        passes = [state.rows(slice(start, start + size)) for start in range(0, state.row_count, size)]
+        starts = range(0, state.scheduled.numel(), size * state.jobs)
+        chosen = [(start, rows) for start, rows in zip(starts, passes, strict=True) if bool(rows.unfinished.any())]
+        operations = [unscheduled(rows, prepared, len(self.encoder)) for _, rows in chosen]
+        if not torch.is_grad_enabled():
+            values = [run_network(each, prepared.weights, prepared.positions) for each in operations]
+        elif count <= KEPT:
+            values = list(run_networks(operations, prepared.weights, prepared.positions))
+        else:
+            values = [run_twice(each, prepared.weights, prepared.positions) for each in operations]
+        logits = prepared.times.new_zeros(state.scheduled.numel())
+        if operations:
+            index = torch.cat([each.unfinished + start for (start, _), each in zip(chosen, operations, strict=True)])
+            logits = logits.scatter(0, index, torch.cat(values))
         return logits.view_as(state.scheduled)
 
     def row_bytes(self, state: JSSPState) -> int:
@@ -139,22 +137,29 @@ class JSSPPolicy(Network):
         return 4 * tokens * (6 * d + ff + heads * (length + 16))
 
 
-def run_network(tokens: Tokens, weights: Weights, positions: Float[Tensor, "position width"]) -> Float[Tensor, " unfinished"]:
-    """The logits of the unfinished jobs."""
-    x = embed(tokens, weights, positions)
-    *blocks, last = weights.blocks
-    for index, block in enumerate(blocks):
-        x = block(x, tokens.machines if index % 2 else tokens.jobs)
-    x = last(x, tokens.last, queries=x.index_select(0, tokens.next))
-    x = weights.final(x, tokens.final)
-    return torch.addmv(weights.bias, x[:-1, : len(weights.out)], weights.out)
+def run_network(
+    operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]
+) -> Float[Tensor, " unfinished"]:
+    """The logits of the unfinished jobs, without gradients."""
+    return read(run(embed(operations, weights, positions), weights.blocks, operations.steps), operations, weights)
 
 
-def embed(tokens: Tokens, weights: Weights, positions: Float[Tensor, "position width"]) -> Float[Tensor, "token channel"]:
+def run_networks(
+    passes: Sequence[Operations], weights: Weights, positions: Float[Tensor, "position width"]
+) -> Iterator[Float[Tensor, " unfinished"]]:
+    """The logits of the unfinished jobs of several passes, with gradients."""
+    embedded = [embed(operations, weights, positions) for operations in passes]
+    outputs = run_parts(embedded, weights.blocks, [operations.steps for operations in passes])
+    return (read(x, operations, weights) for x, operations in zip(outputs, passes, strict=True))
+
+
+def embed(operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]) -> Float[Tensor, "place width"]:
     """Embedded operations with positional encodings. The embedding's bias is left to the blocks."""
-    if torch.is_grad_enabled():
-        positions = positions[:, : weights.embedding.shape[1] + CONSTANTS]
-    return add_product(positions.index_select(0, tokens.step), tokens.values, weights.embedding)
+    return torch.addmm(positions.index_select(0, operations.step), operations.values, weights.embedding)
+
+
+def read(x: Float[Tensor, "place width"], operations: Operations, weights: Weights) -> Float[Tensor, " unfinished"]:
+    return torch.addmv(weights.bias, x.index_select(0, operations.next)[:, : len(weights.out)], weights.out)
 
 
 def features(
@@ -171,8 +176,8 @@ def features(
     return torch.stack([prepared.times.index_select(0, operation), behind.index_select(0, row_job)], 1)
 
 
-def unscheduled(state: JSSPState, prepared: Prepared, heads: int) -> Tokens:
-    """Lists the unscheduled operations and links them by job and by machine."""
+def unscheduled(state: JSSPState, prepared: Prepared, blocks: int) -> Operations:
+    """Lists the unscheduled operations, and lays them out by job and by machine in turn for that many blocks and a last one."""
     rows, jobs, operations = state.row_count, state.jobs, state.operations
     remaining = torch.arange(operations, device=state.device) >= state.scheduled[:, :, None]
     row, job, step = remaining.nonzero().t().contiguous()
@@ -180,64 +185,80 @@ def unscheduled(state: JSSPState, prepared: Prepared, heads: int) -> Tokens:
     row_job = row * jobs + job
     scheduled = state.scheduled.flatten()
     counts = operations - scheduled
-    job_links = link_segments(row_job, step - scheduled.index_select(0, row_job), counts, heads)
+    by_job = find_places(row_job, step - scheduled.index_select(0, row_job), counts)
 
     present = remaining.view(rows, -1).gather(1, prepared.by_machine.index_select(0, state.instance))
     seen = present.view(rows * operations, jobs).cumsum(1)  # operations on each machine, of jobs up to each job
     row_machine = row * operations + prepared.machines.index_select(0, operation)
     rank = seen.flatten().index_select(0, row_machine * jobs + job) - 1
-    machine_links = link_segments(row_machine, rank, seen[:, -1].contiguous(), heads)
+    by_machine = find_places(row_machine, rank, seen[:, -1].contiguous())
 
     unfinished = state.unfinished.flatten().nonzero().squeeze(1)
     following = (counts.cumsum(0) - counts).index_select(0, unfinished)
+    asking = find_queries(by_machine, following)
     seen = state.unfinished.cumsum(1)
     rank = seen.flatten().index_select(0, unfinished) - 1
     row_of = torch.div(unfinished, jobs, rounding_mode="floor")
-    return Tokens(
-        values=pad(features(state, prepared, operation, row_job), (0, 0, 0, 1)),
-        step=pad(step, (0, 1), value=operations),
-        jobs=job_links,
-        machines=machine_links,
+    by_row = find_places(row_of, rank, seen[:, -1].contiguous())
+
+    within_job = Step(by_job.groups, by_job.length, find_together(by_job, row_job, by_job, row_job))
+    within_machine = Step(
+        by_machine.groups,
+        by_machine.length,
+        find_together(by_machine, row_machine, by_machine, row_machine),
+        find_move(by_job, by_machine),
+    )
+    chosen = row_machine.index_select(0, following)
+    last = within_machine._replace(
+        together=find_together(by_machine, row_machine, asking, chosen),
+        queries=Queries(find_move(by_machine, asking, following), asking.length, find_move(asking, by_row)),
+    )
+    assert within_machine.move is not None
+    back = within_job._replace(move=Move(within_machine.move.back, within_machine.move.forth))
+    final = Step(by_row.groups, by_row.length, find_together(by_row, row_of, by_row, row_of))
+    return Operations(
+        values=fill(by_job.place, features(state, prepared, operation, row_job), by_job.total + 1, 0),
+        step=fill(by_job.place, step, by_job.total + 1, operations),
+        steps=[within_job, *[within_machine, back] * (blocks // 2 - 1), last, final],
         unfinished=unfinished,
-        next=pad(following, (0, 1), value=len(step)),
-        last=link_queries(machine_links, following, row_machine),
-        final=link_segments(row_of, rank, seen[:, -1].contiguous(), heads),
+        next=by_row.place,
     )
 
 
 def positions(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position width"]:
     """Sinusoidal encodings (Vaswani et al. 2017: sines in even, cosines in odd channels) and constant channels; then zeros.
 
-    The position in the last constant channel is counted from the end of the job, so that no exponential overflows. Rows are
-    widened to whole cache lines.
+    The position in the last constant channel is counted from the end of the job, so that no exponential overflows.
     """
     d = like.shape[1]
     steps = torch.arange(count, device=like.device)
     frequency = torch.exp(torch.arange(0, d, 2, device=like.device) * (-math.log(10000.0) / d))
     angle = steps[:, None] * frequency
-    table = like.new_zeros(count + 1, -(-(d + CONSTANTS) // 16) * 16)
+    table = like.new_zeros(count + 1, width(d))
     table[:-1, 0:d:2], table[:-1, 1:d:2] = angle.sin(), angle.cos()[:, : d // 2]
     table[:-1, d], table[:-1, d + 1] = 1, steps - (count - 1)
     return table
 
 
-def run_twice(tokens: Tokens, weights: Weights, positions: Float[Tensor, "position width"]) -> Float[Tensor, " unfinished"]:
-    """`run_network` without keeping anything for the gradients: it is run again when they are asked for."""
-    values: Tensor = _RunTwice.apply(tokens, positions, *weights.tensors())
+def run_twice(
+    operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]
+) -> Float[Tensor, " unfinished"]:
+    """`run_networks` without keeping anything for the gradients: it is run again when they are asked for."""
+    values: Tensor = _RunTwice.apply(operations, weights, positions, *weights.tensors())
     return values
 
 
 class _RunTwice(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tokens: Tokens, positions: Tensor, *weights: Tensor) -> Tensor:
-        ctx.tokens, ctx.positions = tokens, positions
-        ctx.save_for_backward(*weights)
-        return run_network(tokens, Weights.from_tensors(weights), positions)
+    def forward(ctx: Any, operations: Operations, weights: Weights, positions: Tensor, *tensors: Tensor) -> Tensor:
+        ctx.operations, ctx.weights, ctx.positions = operations, weights, positions
+        ctx.save_for_backward(*tensors)
+        return run_network(operations, weights.replaced(tensors), positions)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        weights = [weight.detach().requires_grad_() for weight in ctx.saved_tensors]
+        tensors = [tensor.detach().requires_grad_() for tensor in ctx.saved_tensors]
         with torch.enable_grad():
-            values = run_network(ctx.tokens, Weights.from_tensors(weights), ctx.positions)
-        return None, None, *torch.autograd.grad(values, weights, gradient)
+            (values,) = run_networks([ctx.operations], ctx.weights.replaced(tensors), ctx.positions)
+        return None, None, None, *torch.autograd.grad(values, tensors, gradient)

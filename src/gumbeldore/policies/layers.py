@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from gumbeldore.errors import require
-from gumbeldore.policies.attention import Keys, channels
 from gumbeldore.policies.folded import FoldedBlock, FoldedStack
+
+Keys = Bool[Tensor, "row 1 1 token"]
 
 
 class Biases(NamedTuple):
@@ -73,20 +74,29 @@ class Block(nn.Module):
         widen = self.linear1.bias + self.linear1.weight @ constant
         return Biases(query.view(attention.heads, -1), widen, constant + self.scale * self.linear2.bias)
 
-    def fold(self, constant: Float[Tensor, " d"]) -> tuple[FoldedBlock, Float[Tensor, " d"]]:
-        """The weights for an input that lacks `constant`, and what the output lacks."""
+    def fold(
+        self, constant: Float[Tensor, " d"], slopes: Float[Tensor, " head"] | None = None
+    ) -> tuple[FoldedBlock, Float[Tensor, " d"]]:
+        """The weights for an input that lacks `constant`, and what the output lacks.
+
+        With `slopes`, head k adds `slopes[k] * position` of the key to its scores. That is ALiBi: the position of the query
+        shifts all its scores alike, which no softmax sees.
+        """
         out, heads = self.self_attn.out_proj, self.self_attn.heads
         d = out.in_features
         size = d // heads
         query, key, value = self.self_attn.in_proj_weight.view(3, heads, size, d)
         biases = self.biases(constant)
-        key = torch.cat([torch.bmm(biases.query[:, None], key), key], 1) * size**-0.5
-        attention = torch.cat([value, value.new_zeros(heads, 1, d), query, key], 1)
+        key = torch.cat([key, torch.bmm(biases.query[:, None], key)], 1) * size**-0.5
+        attention = torch.cat([query, query.new_zeros(heads, 1, d), value, key], 1).transpose(0, 1).flatten(0, 1)
+        constants = attention.new_zeros(len(attention), 1 if slopes is None else 2)  # of the number one and of the position
+        constants[d : d + heads, 0] = 1
+        if slopes is not None:
+            constants[-heads:, 1] = slopes
         folded = FoldedBlock(
-            attention.transpose(0, 1).reshape(channels(size) * heads, d),
+            torch.cat([attention, constants], 1),
             (out.weight * self.scale).view(d, heads, size).permute(2, 1, 0).reshape(d, d),
-            self.linear1.weight,
-            biases.widen,
+            torch.cat([self.linear1.weight, biases.widen[:, None]], 1),
             (self.linear2.weight * self.scale).t().contiguous(),
             heads,
         )

@@ -1,7 +1,7 @@
-"""Where packed tokens stand when they attend to each other.
+"""Where tokens stand when they attend to each other.
 
-Tokens of many rows lie side by side. Those that may attend to each other (the operations of a job, or of a machine) form a
-*segment*. Segments are laid out in *groups* of equal length, long and short ones together so that few places stay empty.
+Tokens that may attend to each other (the operations of a job, or of a machine) form a *segment*. Segments are laid out in
+*groups* of equal length, long and short ones together so that few places stay empty.
 """
 
 from __future__ import annotations
@@ -10,72 +10,61 @@ import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
+
+from gumbeldore.policies.attention import Together
+from gumbeldore.policies.folded import Move
 
 GROUP = 16
 """Tokens of a group, if segments are short. Batched products of small matrices take nearly twice as long for 17."""
 
 
 class Places(NamedTuple):
-    """Places of tokens, ordered by group, head and position: two indices over (token, head) that undo each other.
+    """The places of tokens, ordered by group."""
 
-    The last token is an additional one that stands for nothing. Empty places hold it.
-    """
-
-    forth: Int[Tensor, " place"]  # the token and head at each place
-    back: Int[Tensor, " token_head"]  # the place of each token and head; for the last token that of the first one
-    first: Int[Tensor, " token"]  # the place of each real token's first head
+    place: Int[Tensor, " token"]
     groups: int
-    heads: int
-    length: int  # positions of a group
+    length: int  # places of a group
+    shared: bool  # whether there are several segments in a group
+
+    @property
+    def total(self) -> int:
+        return self.groups * self.length
 
 
-class Links(NamedTuple):
-    """Who attends to whom: the places of queries and of keys, and who belongs together."""
-
-    queries: Places
-    keys: Places
-    together: Float[Tensor, "group 1 query key"] | None  # 1 in a segment, 0 between segments; None: one segment per group
-
-
-def link_segments(
-    segment: Int[Tensor, " token"], rank: Int[Tensor, " token"], counts: Int[Tensor, " segment"], heads: int
-) -> Links:
-    """Self-attention within segments. `counts` says how long they are; `rank` counts the tokens of each one from 0."""
+def find_places(segment: Int[Tensor, " token"], rank: Int[Tensor, " token"], counts: Int[Tensor, " segment"]) -> Places:
+    """Places of the tokens of all segments. `counts` says how long these are; `rank` counts the tokens of each one from 0."""
     lengths = counts.bincount().tolist()
-    begins, groups, length = pack_well(lengths, heads)
+    begins, groups, length = pack_well(lengths)
     begin = torch.empty_like(counts).scatter_(0, counts.argsort(descending=True), torch.tensor(begins, device=counts.device))
-    places = find_places(begin.index_select(0, segment) + rank, groups, heads, length)
-    if groups == len(counts) - lengths[0]:
-        return Links(places, places, None)
-    names = name_places(places, segment)
-    return Links(places, places, equal(names, names))
+    return Places(begin.index_select(0, segment) + rank, groups, length, groups < len(counts) - lengths[0])
 
 
-def pack_well(lengths: list[int], heads: int) -> tuple[list[int], int, int]:
+def pack_well(lengths: list[int]) -> tuple[list[int], int, int]:
     """Where segments begin, the number of groups, and their length: the best of some lengths that waste little time.
 
-    Others than the first one are for segments that are too long for two of them in a group, or all equally long.
+    `lengths[n]` segments have n tokens. A place costs the more the longer its group is, and a group costs as much as two
+    places. Lengths that can hardly be better than the best so far are left out.
     """
     longest, tokens = len(lengths) - 1, sum(length * count for length, count in enumerate(lengths))
-    two = math.ceil(2.2 * tokens / sum(lengths[1:]))
+    several = (math.ceil(1.05 * n * tokens / sum(lengths[1:])) for n in (2, 3, 4))
     best, least = None, math.inf
-    for length in (max(GROUP, longest), longest * max(1, GROUP // longest), two):
-        if longest <= length <= max(2 * GROUP, longest) and least > 1.15 * tokens:
-            begins, groups = pack(lengths, length, heads * length)
-            cost = groups * length * (1 if length <= GROUP else 1 + length / 80)
-            if cost < least:
-                best, least = (begins, groups, length), cost
+    for length in (max(GROUP, longest), longest * max(1, GROUP // longest), *several):
+        price = 1 + length / 80 + 2 / length
+        if longest <= length <= max(4 * GROUP, longest) and tokens * price < 0.93 * least:
+            begins, groups = pack(lengths, length)
+            if groups * length * price < least:
+                best, least = (begins, groups, length), groups * length * price
     assert best is not None
     return best
 
 
-def pack(lengths: list[int], capacity: int, distance: int) -> tuple[list[int], int]:
+def pack(lengths: list[int], capacity: int) -> tuple[list[int], int]:
     """Packs segments into as few groups of the given capacity as the rule 'the longest that still fits' needs.
 
-    `lengths[n]` segments have n tokens. Returns where they begin, longest first, if groups begin at multiples of `distance`;
-    and the number of groups. Groups that are filled alike are filled at once.
+    `lengths[n]` segments have n tokens. Returns where they begin, longest first, and the number of groups. Groups that are
+    filled alike are filled at once.
     """
     left = {length: lengths[length] for length in range(len(lengths) - 1, 0, -1) if lengths[length]}
     begins: dict[int, list[int]] = {length: [] for length in left}
@@ -89,8 +78,8 @@ def pack(lengths: list[int], capacity: int, distance: int) -> tuple[list[int], i
                 room -= fitting * length
         times = min(left[length] // fitting for length, fitting, _ in members)
         for length, fitting, offset in members:
-            for place in range(groups * distance + offset, groups * distance + offset + fitting * length, length):
-                begins[length].extend(range(place, place + times * distance, distance))
+            for place in range(groups * capacity + offset, groups * capacity + offset + fitting * length, length):
+                begins[length].extend(range(place, place + times * capacity, capacity))
             left[length] -= times * fitting
             if not left[length]:
                 del left[length]
@@ -98,39 +87,37 @@ def pack(lengths: list[int], capacity: int, distance: int) -> tuple[list[int], i
     return [begin for places in begins.values() for begin in places] + [0] * lengths[0], groups
 
 
-def link_queries(links: Links, chosen: Int[Tensor, " query"], segment: Int[Tensor, " token"]) -> Links:
-    """Attention of a few chosen tokens to all of their segments, which stand as in `links`. Queries are numbered anew."""
-    keys = links.keys
-    size = keys.heads * keys.length
-    place = keys.first.index_select(0, chosen)
-    group = torch.div(place, size, rounding_mode="floor")
-    place = place - group * (size - keys.length)  # among places without heads
-    marks = torch.zeros(keys.groups * keys.length, dtype=torch.int64, device=place.device).scatter_(0, place, 1)
-    rank = marks.view(keys.groups, keys.length).cumsum(1)
+def find_queries(places: Places, chosen: Int[Tensor, " query"]) -> Places:
+    """Places of a few chosen tokens, which are numbered anew, in the groups where they stand, as close as possible."""
+    place = places.place.index_select(0, chosen)
+    marks = torch.zeros(places.total, dtype=torch.int64, device=place.device).scatter_(0, place, 1)
+    rank = marks.view(places.groups, places.length).cumsum(1)
     length = int(rank[:, -1].max())
-    first = group * (keys.heads * length) + rank.flatten().index_select(0, place) - 1
-    queries = find_places(first, keys.groups, keys.heads, length)
-    if links.together is None:
-        return Links(queries, keys, None)
-    names = name_places(queries, segment.index_select(0, chosen))
-    return Links(queries, keys, equal(names, name_places(keys, segment)))
+    group = torch.div(place, places.length, rounding_mode="floor")
+    return Places(group * length + rank.flatten().index_select(0, place) - 1, places.groups, length, places.shared)
 
 
-def find_places(first: Int[Tensor, " token"], groups: int, heads: int, length: int) -> Places:
-    """Both indices, given the places of the tokens' first heads."""
-    count, device = len(first), first.device
-    back = torch.cat([first, first[:1]])[:, None] + torch.arange(0, heads * length, length, device=device)
-    forth = torch.full((groups * heads * length,), count * heads, device=device)
-    forth.scatter_(0, back[:-1].flatten(), torch.arange(count * heads, device=device))
-    return Places(forth, back.flatten(), first, groups, heads, length)
+def find_move(before: Places, after: Places, chosen: Int[Tensor, " after"] | None = None) -> Move:
+    """From one order of tokens to another one; with `chosen`, the latter has only these."""
+    source = before.place if chosen is None else before.place.index_select(0, chosen)
+    return Move(
+        fill(after.place, source, after.total + 1, before.total), fill(source, after.place, before.total + 1, after.total)
+    )
 
 
-def name_places(places: Places, segment: Int[Tensor, " token"]) -> Float[Tensor, "group position"]:
-    """The segment at each place, -1 where it is empty."""
-    names = torch.full((places.groups * places.heads * places.length,), -1.0, device=segment.device)
-    names.scatter_(0, places.first, segment.to(names.dtype))
-    return names.view(places.groups, places.heads, places.length)[:, 0]
+def fill(place: Int[Tensor, " token"], values: Tensor, count: int, empty: float) -> Tensor:
+    """The values at their places, and what stands at the empty ones."""
+    return torch.full((count, *values.shape[1:]), empty, dtype=values.dtype, device=values.device).index_copy_(0, place, values)
 
 
-def equal(queries: Float[Tensor, "group query"], keys: Float[Tensor, "group key"]) -> Float[Tensor, "group 1 query key"]:
-    return (queries[:, None, :, None] == keys[:, None, None, :]).to(queries.dtype)
+def find_together(
+    keys: Places, segment: Int[Tensor, " token"], queries: Places, asking: Int[Tensor, " asking"]
+) -> Together | None:
+    """Who may attend to whom; `segment` and `asking` are the segments of keys and of queries."""
+    if not keys.shared:
+        return None
+    left, right = (
+        fill(places.place, names.float(), places.total, -1.0).view(places.groups, -1)
+        for places, names in ((keys, segment), (queries, asking))
+    )
+    return ((left[:, :, None] == right[:, None]) | (right < 0)[:, None]).float()
