@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -29,7 +31,7 @@ def plain(projected, counts, together=None):
     allowed = real(query.shape[1], counts)[:, None].repeat(len(query) // len(counts), query.shape[1], 1)
     if together is not None:
         allowed = allowed & (together.transpose(1, 2) > 0).repeat(len(query) // len(counts), 1, 1)
-    score = (query @ key + bias).masked_fill(~allowed, -torch.inf)
+    score = (query @ key + bias).mul(math.log(2)).masked_fill(~allowed, -torch.inf)
     return (score.softmax(-1) @ value.transpose(1, 2)).permute(2, 0, 1)
 
 

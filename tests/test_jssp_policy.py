@@ -344,7 +344,9 @@ def test_scheduled_operations_cost_nothing_and_attention_stays_within_jobs_and_m
     seen = products(policy, state)
     assert tokens == rows * (jobs * machines - steps)
     forward = 64 * 64 + 65 * 256 + 256 * 64  # out of the attention and through the hidden layer
-    needed = tokens * (5 * (26 * 8 * 66 + forward) + 18 * 8 * 65 + 2 * 80) + unfinished * (9 * 8 * 65 + 26 * 8 * 65 + 2 * forward)
+    needed = tokens * (5 * (26 * 8 * 66 + forward) + 18 * 8 * 65 + 2 * 80) + unfinished * (
+        9 * 8 * 65 + 26 * 8 * 65 + 2 * forward
+    )
     assert needed < work(seen) < 1.12 * needed
     places = [left[0] // 8 * max(left[1], left[2], right[2]) for left, right in seen.batched]
     assert max(max(*left[1:], *right[1:]) for left, right in seen.batched) <= 2 * jobs

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from gumbeldore.errors import require
+from gumbeldore.policies.attention import LOG2_E
 from gumbeldore.policies.folded import FoldedBlock, FoldedStack
 
 Keys = Bool[Tensor, "row 1 1 token"]
@@ -87,12 +88,12 @@ class Block(nn.Module):
         size = d // heads
         query, key, value = self.self_attn.in_proj_weight.view(3, heads, size, d)
         biases = self.biases(constant)
-        key = torch.cat([key, torch.bmm(biases.query[:, None], key)], 1) * size**-0.5
+        key = torch.cat([key, torch.bmm(biases.query[:, None], key)], 1) * (size**-0.5 * LOG2_E)
         attention = torch.cat([query, query.new_zeros(heads, 1, d), value, key], 1).transpose(0, 1).flatten(0, 1)
         constants = attention.new_zeros(len(attention), 1 if slopes is None else 2)  # of the number one and of the position
         constants[d : d + heads, 0] = 1
         if slopes is not None:
-            constants[-heads:, 1] = slopes
+            constants[-heads:, 1] = slopes * LOG2_E
         folded = FoldedBlock(
             torch.cat([attention, constants], 1),
             (out.weight * self.scale).view(d, heads, size).permute(2, 1, 0).reshape(d, d),
