@@ -170,18 +170,20 @@ def moved(x: Tokens, move: Move | None) -> Tokens:
     return x if move is None else x.index_select(0, move.forth)
 
 
-def run(x: Tokens, blocks: Sequence[FoldedBlock], steps: Sequence[Step]) -> Tokens:
-    """All blocks, without gradients; `x` may be overwritten."""
+def run_blocks(parts: Sequence[Tokens], blocks: Sequence[FoldedBlock], steps: Sequence[Sequence[Step]]) -> Sequence[Tokens]:
+    """All blocks for parts that go through them one after the other, each with its own steps. Without gradients they may be overwritten."""
+    if torch.is_grad_enabled():
+        outputs: tuple[Tensor, ...] = _Run.apply(
+            blocks[0].heads, steps, *parts, *(w for block in blocks for w in block.tensors)
+        )
+        return outputs
+    return [_run_one(x, blocks, each) for x, each in zip(parts, steps, strict=True)]
+
+
+def _run_one(x: Tokens, blocks: Sequence[FoldedBlock], steps: Sequence[Step]) -> Tokens:
     for block, step in zip(blocks, steps, strict=True):
         x = block(x, step)
     return x
-
-
-def run_parts(parts: Sequence[Tokens], blocks: Sequence[FoldedBlock], steps: Sequence[Sequence[Step]]) -> tuple[Tokens, ...]:
-    """All blocks with gradients, for parts that go through them one after the other, each with steps of its own."""
-    weights = [tensor for block in blocks for tensor in block.tensors]
-    outputs: tuple[Tensor, ...] = _Run.apply(blocks[0].heads, steps, *parts, *weights)
-    return outputs
 
 
 class _Run(torch.autograd.Function):
@@ -234,10 +236,10 @@ class FoldedStack(NamedTuple):
         parts = (flattened(x[part], None if blocked is None else blocked[part]) for part in slices)
         steps = [[Step(len(x[part]), tokens)] * len(self.blocks) for part in slices]
         if torch.is_grad_enabled():
-            y = torch.cat(run_parts(list(parts), self.blocks, steps))
+            y = torch.cat(list(run_blocks(list(parts), self.blocks, steps)))
             return (y[:, :d] + self.constant).view_as(x)
         for part, flat, each in zip(slices, parts, steps, strict=True):
-            y = run(flat, self.blocks, each)
+            (y,) = run_blocks([flat], self.blocks, [each])
             torch.add(y[:, :d].view_as(x[part]), self.constant, out=x[part])
         return x
 

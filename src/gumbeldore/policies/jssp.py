@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from gumbeldore.policies.folded import FoldedBlock, Move, Queries, Step, run, run_parts, to_blocks, width
+from gumbeldore.policies.folded import FoldedBlock, Move, Queries, Step, run_blocks, to_blocks, width
 from gumbeldore.policies.layers import Block, Stack
 from gumbeldore.policies.segments import GROUP, fill, find_move, find_places, find_queries, find_together
 from gumbeldore.policy import Network
@@ -112,22 +112,31 @@ class JSSPPolicy(Network):
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
         count = int((state.operations - state.scheduled).sum())
-        size = max(1, state.row_count // -(-max(1, count) // PASS))
-        passes = [state.rows(slice(start, start + size)) for start in range(0, state.row_count, size)]
-        starts = range(0, state.scheduled.numel(), size * state.jobs)
-        chosen = [(start, rows) for start, rows in zip(starts, passes, strict=True) if bool(rows.unfinished.any())]
-        operations = [unscheduled(rows, prepared, len(self.encoder)) for _, rows in chosen]
-        if not torch.is_grad_enabled():
-            values = [run_network(each, prepared.weights, prepared.positions) for each in operations]
-        elif count <= KEPT:
-            values = list(run_networks(operations, prepared.weights, prepared.positions))
-        else:
-            values = [run_twice(each, prepared.weights, prepared.positions) for each in operations]
+        places: list[Tensor] = []
+        values: list[Tensor] = []
+        for passes in self._passes(state, prepared, count):
+            places += [operations.unfinished for operations in passes]
+            values += run(passes, prepared.weights, prepared.positions, keep=count <= KEPT)
         logits = prepared.times.new_zeros(state.scheduled.numel())
-        if operations:
-            index = torch.cat([each.unfinished + start for (start, _), each in zip(chosen, operations, strict=True)])
-            logits = logits.scatter(0, index, torch.cat(values))
+        if values:
+            logits = logits.scatter(0, torch.cat(places), torch.cat(values))
         return logits.view_as(state.scheduled)
+
+    def _passes(self, state: JSSPState, prepared: Prepared, count: int) -> Iterator[list[Operations]]:
+        """What goes through the network together; with gradients that are kept all at once, because weights share the sums."""
+        size = max(1, state.row_count // -(-max(1, count) // PASS))
+
+        def one_by_one() -> Iterator[Operations]:
+            for start in range(0, state.row_count, size):
+                rows = state.rows(slice(start, start + size))
+                if bool(rows.unfinished.any()):
+                    operations = unscheduled(rows, prepared, len(self.encoder))
+                    yield operations._replace(unfinished=operations.unfinished + start * state.jobs)
+
+        if torch.is_grad_enabled() and 0 < count <= KEPT:
+            yield list(one_by_one())
+        else:
+            yield from ([operations] for operations in one_by_one())
 
     def row_bytes(self, state: JSSPState) -> int:
         """Working memory of one row in a search: residual stream, projections, attention weights, hidden layer, indices."""
@@ -137,20 +146,15 @@ class JSSPPolicy(Network):
         return 4 * tokens * (6 * d + ff + heads * (length + 16))
 
 
-def run_network(
-    operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]
-) -> Float[Tensor, " unfinished"]:
-    """The logits of the unfinished jobs, without gradients."""
-    return read(run(embed(operations, weights, positions), weights.blocks, operations.steps), operations, weights)
-
-
-def run_networks(
-    passes: Sequence[Operations], weights: Weights, positions: Float[Tensor, "position width"]
-) -> Iterator[Float[Tensor, " unfinished"]]:
-    """The logits of the unfinished jobs of several passes, with gradients."""
-    embedded = [embed(operations, weights, positions) for operations in passes]
-    outputs = run_parts(embedded, weights.blocks, [operations.steps for operations in passes])
-    return (read(x, operations, weights) for x, operations in zip(outputs, passes, strict=True))
+def run(
+    passes: Sequence[Operations], weights: Weights, positions: Float[Tensor, "position width"], *, keep: bool
+) -> list[Float[Tensor, " unfinished"]]:
+    """The logits of the unfinished jobs, by pass. Without `keep`, what gradients need is computed again for them."""
+    if torch.is_grad_enabled() and not keep:
+        return [_RunTwice.apply(operations, weights, positions, *weights.tensors()) for operations in passes]
+    steps = [operations.steps for operations in passes]
+    outputs = run_blocks([embed(operations, weights, positions) for operations in passes], weights.blocks, steps)
+    return [read(x, operations, weights) for x, operations in zip(outputs, passes, strict=True)]
 
 
 def embed(operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]) -> Float[Tensor, "place width"]:
@@ -240,25 +244,19 @@ def positions(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position
     return table
 
 
-def run_twice(
-    operations: Operations, weights: Weights, positions: Float[Tensor, "position width"]
-) -> Float[Tensor, " unfinished"]:
-    """`run_networks` without keeping anything for the gradients: it is run again when they are asked for."""
-    values: Tensor = _RunTwice.apply(operations, weights, positions, *weights.tensors())
-    return values
-
-
 class _RunTwice(torch.autograd.Function):
+    """The network without keeping anything for the gradients: it is run again when they are asked for."""
+
     @staticmethod
     def forward(ctx: Any, operations: Operations, weights: Weights, positions: Tensor, *tensors: Tensor) -> Tensor:
         ctx.operations, ctx.weights, ctx.positions = operations, weights, positions
         ctx.save_for_backward(*tensors)
-        return run_network(operations, weights.replaced(tensors), positions)
+        return run([operations], weights.replaced(tensors), positions, keep=False)[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         tensors = [tensor.detach().requires_grad_() for tensor in ctx.saved_tensors]
         with torch.enable_grad():
-            (values,) = run_networks([ctx.operations], ctx.weights.replaced(tensors), ctx.positions)
+            (values,) = run([ctx.operations], ctx.weights.replaced(tensors), ctx.positions, keep=True)
         return None, None, None, *torch.autograd.grad(values, tensors, gradient)
