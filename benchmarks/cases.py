@@ -87,7 +87,6 @@ CASES = [
     Case("cvrp50-lehd", "sampling", "cvrp", (50, 40), 4, CVRP_LEHD, public=False),
     Case("jssp6x6", "sampling", "jssp", (6, 6), 1, JSSP_PAPER, 31),
     Case("jssp6x6-batch16", "sampling", "jssp", (6, 6), 16, JSSP_PAPER, public=False),
-    Case("jssp10x10-batch16", "sampling", "jssp", (10, 10), 16, JSSP_PAPER, public=False),
     Case("jssp10x10", "sampling", "jssp", (10, 10), 1, JSSP_PAPER, 3.1),
     Case("jssp15x15", "sampling", "jssp", (15, 15), 1, JSSP_PAPER, 0.30, extrapolate=True),
     Case("greedy-tsp100", "greedy", "tsp", (100, 0), 16, TSP_PAPER, 4.3),

@@ -52,8 +52,8 @@ def draw(axes: Axes, stacks: Stacks, deepest: int) -> None:
             width = sum(inner.values()) / total
             if width > 0.004:
                 colour = next((colour for part, colour in WITHIN.items() if f"{part}/" in frame), OTHER)
-                axes.add_patch(Rectangle((left, depth), width, 0.94, color=colour, linewidth=0))
-                label = f"{frame.split(' (')[0].split('.')[-1]} {100 * width:.0f} %"
+                axes.add_patch(Rectangle((left, depth), width, 0.94, facecolor=colour, edgecolor="white", linewidth=0.6))
+                label = f"{frame.split(' (')[0]} {100 * width:.0f} %"
                 if width > 0.0075 * len(label):
                     axes.text(left + width / 2, depth + 0.47, label, ha="center", va="center", fontsize=7, clip_on=True)
                 elif width > 0.02:
