@@ -17,7 +17,7 @@ def plot_tours(
     """One panel per tour over the same cities; the start is marked."""
     columns = min(4, len(tours))
     rows = -(-len(tours) // columns)
-    with saved_figure(path, rows, columns, (3.6, 3.8)) as axes:
+    with saved_figure(path, rows, columns, (3.6, 4.2)) as axes:
         panels = np.atleast_1d(axes).ravel()
         for panel, tour, title in zip(panels, tours, titles, strict=False):
             closed = coordinates[[*tour, tour[0]]]
