@@ -23,7 +23,7 @@ OTHER = "#5b8db8"
 
 
 def read(path: Path, below: str) -> Stacks:
-    """Samples by stack, from the function `below` on; other samples are left out. Neighbours in one function are one."""
+    """Samples by stack, from the function `below` on; other samples are left out."""
     stacks: Stacks = Counter()
     for line in path.read_text().splitlines():
         stack, count = line.rsplit(" ", 1)

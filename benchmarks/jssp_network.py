@@ -123,7 +123,9 @@ def main() -> None:
             assert context is not None
             tokens = int((state.operations - state.scheduled).sum())
             seconds = fastest(lambda state=state, context=context: policy(state, context), options.seconds)
-            outside = fastest(lambda state=state, context=context: unscheduled(state, context, 6), options.seconds / 4)
+            outside = fastest(
+                lambda state=state, context=context: unscheduled(state, context, len(policy.encoder)), options.seconds / 4
+            )
             rate, plain = needed(policy, state) / seconds, plain_rate(options.seconds / 4)
             print(
                 f"{jobs:3d}x{machines:<3d} {rows:4d} {share:4.0%} {tokens:11d} {1e3 * seconds:8.2f} {1e6 * seconds / tokens:13.2f} "

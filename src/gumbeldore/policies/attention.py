@@ -66,7 +66,7 @@ class Parts(NamedTuple):
 
 
 def mix(parts: Parts, together: Together | None = None) -> tuple[Weights, Mixed]:
-    """The powers of two of all scores, up to a factor for each query, and what they mix."""
+    """The powers of two of all scores, up to a factor for each query, and what they mix. May overwrite the bias of empty places."""
     if parts.keys.shape[2] < LONG or largest_score(parts) < math.log2(SAFE):
         weight = masked(torch.bmm(parts.keys.transpose(1, 2), parts.queries).exp2_(), together)
         mixed = torch.bmm(parts.values, weight)
