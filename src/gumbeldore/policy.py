@@ -16,8 +16,8 @@ S_contra = TypeVar("S_contra", bound=State, contravariant=True)
 class Policy(Protocol[S_contra]):
     """Anything that maps rows to logits. Networks are `torch.nn.Module`s that implement these methods.
 
-    Optionally `row_bytes(state) -> int` says how much memory a forward pass needs per row; a search then calls the policy
-    with as many rows as fit into its memory setting.
+    Optionally `row_bytes(state) -> int` says how much memory a forward pass needs per row, or keeps if gradients are recorded;
+    a search then calls the policy with as many rows as fit into its memory setting.
     """
 
     def prepare(self, state: S_contra) -> Any:

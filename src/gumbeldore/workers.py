@@ -28,8 +28,8 @@ from gumbeldore.processes import Crew
 from gumbeldore.samplers import Sampler
 from gumbeldore.solutions import Solutions
 
-EXAMPLE_BYTES = 1 << 26
-"""Examples pass through the network together up to this memory, as far as a policy knows its own."""
+EXAMPLE_BYTES = 1 << 28
+"""Examples pass through the network together up to this memory, as far as a policy knows its own: what it keeps for gradients."""
 
 
 class Replica(Generic[S]):

@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from gumbeldore.policies.folded import FoldedStack
-from gumbeldore.policies.layers import Block, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp import CVRPState
@@ -61,7 +60,7 @@ class CVRPPolicy(Network):
         return linear(features, weight, self.node_embedding.bias)
 
     def row_bytes(self, state: CVRPState) -> int:
-        return row_bytes(state, self.config)
+        return row_bytes(state, self.graph_encoder.blocks)
 
 
 def node_features(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, "batch node 3"]:

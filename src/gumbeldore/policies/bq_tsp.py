@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from gumbeldore.policies.folded import FoldedStack
-from gumbeldore.policies.layers import Block, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp import TSPState
@@ -55,4 +54,4 @@ class TSPPolicy(Network):
         return self.node_embedding(state.coordinates.to(self.node_embedding.weight.dtype))
 
     def row_bytes(self, state: TSPState) -> int:
-        return row_bytes(state, self.config)
+        return row_bytes(state, self.graph_encoder.blocks)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -10,18 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
 from gumbeldore.errors import require
-from gumbeldore.policies.attention import LOG2_E
-from gumbeldore.policies.folded import FoldedBlock, FoldedStack
+from gumbeldore.policies import native
+from gumbeldore.policies.segments import Layout, Slopes, find_starts
 
 Keys = Bool[Tensor, "row 1 1 token"]
-
-
-class Biases(NamedTuple):
-    """The biases of a block if its input lacks a constant that all tokens share. What it adds to all of them is left out likewise."""
-
-    query: Float[Tensor, "head size"]
-    widen: Float[Tensor, " ff"]
-    constant: Float[Tensor, " d"]  # what its output lacks
+Scores = Float[Tensor, "row_1 head query_1 key"]
+"""What is added to the scores of attention."""
 
 
 class Attention(nn.Module):
@@ -37,18 +33,21 @@ class Attention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
         nn.init.zeros_(self.out_proj.bias)
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None) -> Tensor:
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None, scores: Scores | None) -> Tensor:
         rows, tokens, d = x.shape
         projected = linear(x, self.in_proj_weight, self.in_proj_bias)
         q, k, v = projected.view(rows, tokens, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask=None if blocked is None else ~blocked)
+        mask = None if blocked is None else ~blocked
+        if scores is not None:
+            mask = scores if blocked is None else scores.masked_fill(blocked, -torch.inf)
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return self.out_proj(mixed.transpose(1, 2).reshape(rows, tokens, d))
 
 
 class Block(nn.Module):
     """A transformer block without layer norm: ReZero (one learnable scalar, initially 0, for both halves) or none at all.
 
-    `forward` is the plain definition, for processors that run it fast. `fold` is the same for a CPU.
+    `forward` is the definition. `fold` is the same for the compiled code.
     """
 
     def __init__(self, d: int, heads: int, ff: int, *, rezero: bool = True) -> None:
@@ -58,8 +57,8 @@ class Block(nn.Module):
         self.linear2 = nn.Linear(ff, d)
         self.resweight = nn.Parameter(torch.zeros(1)) if rezero else None
 
-    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None) -> Tensor:
-        x = x + self.scale * self.self_attn(x, blocked)
+    def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None, scores: Scores | None = None) -> Tensor:
+        x = x + self.scale * self.self_attn(x, blocked, scores)
         return x + self.scale * self.linear2(gelu(self.linear1(x)))
 
     @property
@@ -67,65 +66,77 @@ class Block(nn.Module):
         """What both halves are multiplied by."""
         return self.linear1.weight.new_ones(1) if self.resweight is None else self.resweight
 
-    def biases(self, constant: Float[Tensor, " d"]) -> Biases:
-        """The biases for an input that lacks `constant`. Those of the keys change no softmax."""
-        attention, out = self.self_attn, self.self_attn.out_proj
-        query, _, value = (attention.in_proj_bias + attention.in_proj_weight @ constant).view(3, -1)
-        constant = constant + self.scale * (out.weight @ value + out.bias)
-        widen = self.linear1.bias + self.linear1.weight @ constant
-        return Biases(query.view(attention.heads, -1), widen, constant + self.scale * self.linear2.bias)
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled code can run this block."""
+        return native.usable(self.linear2.weight, self.self_attn.heads)
 
-    def fold(
-        self, constant: Float[Tensor, " d"], slopes: Float[Tensor, " head"] | None = None
-    ) -> tuple[FoldedBlock, Float[Tensor, " d"]]:
-        """The weights for an input that lacks `constant`, and what the output lacks.
+    def fold(self, slopes: Slopes | None = None) -> native.Block:
+        """The weights as they are now, with gradients if these are recorded.
 
         With `slopes`, head k adds `slopes[k] * position` of the key to its scores. That is ALiBi: the position of the query
         shifts all its scores alike, which no softmax sees.
         """
-        out, heads = self.self_attn.out_proj, self.self_attn.heads
+        attention, out, scale = self.self_attn, self.self_attn.out_proj, self.scale
         d = out.in_features
-        size = d // heads
-        query, key, value = self.self_attn.in_proj_weight.view(3, heads, size, d)
-        biases = self.biases(constant)
-        key = torch.cat([key, torch.bmm(biases.query[:, None], key)], 1) * (size**-0.5 * LOG2_E)
-        attention = torch.cat([query, query.new_zeros(heads, 1, d), value, key], 1).transpose(0, 1).flatten(0, 1)
-        constants = attention.new_zeros(len(attention), 1 if slopes is None else 2)  # of the number one and of the position
-        constants[d : d + heads, 0] = 1
-        if slopes is not None:
-            constants[-heads:, 1] = slopes * LOG2_E
-        folded = FoldedBlock(
-            torch.cat([attention, constants], 1),
-            (out.weight * self.scale).view(d, heads, size).permute(2, 1, 0).reshape(d, d),
-            torch.cat([self.linear1.weight, biases.widen[:, None]], 1),
-            (self.linear2.weight * self.scale).t().contiguous(),
-            heads,
+        factor = math.log2(math.e) * (d // attention.heads) ** -0.5
+        query, rest = attention.in_proj_weight.split([d, 2 * d])
+        query_bias, _, value_bias = attention.in_proj_bias.view(3, d)
+        matrices = native.Matrices(
+            query=query.t() * factor,
+            query_bias=query_bias * factor,
+            rest=rest.t(),
+            out=out.weight.t() * scale,
+            out_bias=(out.weight @ value_bias + out.bias) * scale,
+            widen=self.linear1.weight.t(),
+            widen_bias=self.linear1.bias,
+            narrow=self.linear2.weight.t() * scale,
+            narrow_bias=self.linear2.bias * scale,
         )
-        return folded, biases.constant
+        slopes = None if slopes is None else slopes * math.log2(math.e)
+        return native.Block.of(matrices, attention.heads, slopes, gradients=torch.is_grad_enabled())
+
+
+def token_bytes(blocks: Sequence[Block], keys: int) -> int:
+    """Working memory of a token that attends to so many keys; with gradients, what all blocks keep for them."""
+    first = blocks[0]
+    d, ff, heads = first.linear1.in_features, first.linear1.out_features, first.self_attn.heads
+    if torch.is_grad_enabled():
+        return 4 * len(blocks) * (6 * d + ff + 128 if first.compiled else 12 * d + 4 * ff + 2 * heads * keys)
+    return 4 * (2 * d + 32 if first.compiled else 6 * d + 2 * ff + 2 * heads * keys)
 
 
 class Stack(nn.ModuleList):
-    """Blocks one after the other."""
+    """Blocks one after the other, over rows of tokens that attend to each other. What becomes of blocked tokens means nothing."""
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [block for block in self if isinstance(block, Block)]
 
     def forward(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None) -> Tensor:
-        if x.device.type == "cpu":
-            return self.fold()(x, blocked)
+        prepared = self.prepare()
+        if isinstance(prepared, FoldedStack):
+            return prepared(x, blocked)
         for block in self:
             x = block(x, blocked)
         return x
 
     def prepare(self) -> Stack | FoldedStack:
-        """What to call in a search: on a CPU the weights are folded once."""
-        return self.fold() if next(self.parameters()).device.type == "cpu" else self
+        """What to call in a search: the weights folded once, where the compiled code can run them."""
+        return FoldedStack([block.fold() for block in self.blocks]) if all(block.compiled for block in self.blocks) else self
 
-    def fold(self) -> FoldedStack:
-        """The weights as they are now, with gradients if these are recorded."""
-        blocks: list[FoldedBlock] = []
-        constant: Tensor | None = None
-        for block in self:
-            assert isinstance(block, Block)
-            constant = block.linear2.bias.new_zeros(block.linear2.out_features) if constant is None else constant
-            folded, constant = block.fold(constant)
-            blocks.append(folded)
-        assert constant is not None
-        return FoldedStack(blocks, constant)
+
+class FoldedStack(NamedTuple):
+    """The same, compiled."""
+
+    blocks: list[native.Block]
+
+    def __call__(self, x: Float[Tensor, "row token d"], blocked: Keys | None = None) -> Tensor:
+        """All blocks; overwrites `x` unless gradients are recorded."""
+        rows, tokens, d = x.shape
+        if blocked is None:
+            layout = Layout(torch.arange(0, rows * tokens + 1, tokens, dtype=torch.int32))
+        else:
+            real = ~blocked.view(rows, tokens)
+            layout = Layout(find_starts(real.sum(1)), real.flatten().nonzero().squeeze(1).int())
+        return native.run(x.reshape(-1, d), self.blocks, [layout] * len(self.blocks)).view(rows, tokens, d)

@@ -9,8 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from gumbeldore.policies.bq_cvrp import capacity_ratio, customer_logits, node_features
-from gumbeldore.policies.folded import FoldedStack
-from gumbeldore.policies.layers import Block, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.tokens import cvrp_tokens, row_bytes, take, tsp_tokens
 from gumbeldore.policy import Network
 from gumbeldore.problem import State
@@ -80,7 +79,7 @@ class TSPLehdPolicy(LehdPolicy):
         return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
 
     def row_bytes(self, state: TSPState) -> int:
-        return row_bytes(state, self.config)
+        return row_bytes(state, self.graph_decoder.blocks)
 
 
 class CVRPLehdPolicy(LehdPolicy):
@@ -105,4 +104,4 @@ class CVRPLehdPolicy(LehdPolicy):
         return customer_logits(self.policy_linear_out(self.decode(x, blocked, context)[:, 1:]), state, order)
 
     def row_bytes(self, state: CVRPState) -> int:
-        return row_bytes(state, self.config)
+        return row_bytes(state, self.graph_decoder.blocks)

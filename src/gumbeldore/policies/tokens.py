@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from gumbeldore.policies.layers import Block, token_bytes
 from gumbeldore.problems.cvrp import CVRPState
 from gumbeldore.problems.tsp import TSPState
 
@@ -50,7 +53,7 @@ def take(nodes: Float[Tensor, "batch node d"], state: TSPState | CVRPState, orde
     return nodes.reshape(batch * count, d).index_select(0, index.flatten()).view(*order.shape, d)
 
 
-def row_bytes(state: TSPState | CVRPState, config: dict[str, int]) -> int:
-    """Working memory of one row in a search: residual stream, projections, hidden layer, attention scores."""
+def row_bytes(state: TSPState | CVRPState, blocks: Sequence[Block]) -> int:
+    """Working memory of one row."""
     count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
-    return 4 * count * (6 * config["d"] + 2 * config["ff"] + 2 * config["heads"] * count)
+    return count * token_bytes(blocks, count)

@@ -1,0 +1,28 @@
+"""Compiles the transformer blocks for a CPU, once for each kind of processor that this machine's builds may meet.
+
+Everything else is in pyproject.toml. Without a compiler the package installs all the same, and is slower on a CPU.
+"""
+
+import platform
+
+from setuptools import Extension, setup
+
+AVX2 = ["-mavx2", "-mfma"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
+KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
+
+
+def extension(kind: str, flags: list[str]) -> Extension:
+    name = f"_blocks_{kind}"
+    return Extension(
+        f"gumbeldore.policies.{name}",
+        ["src/gumbeldore/policies/blocks.cpp"],
+        define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
+        extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-Wno-psabi", *flags],
+        py_limited_api=True,
+        optional=True,
+        language="c++",
+    )
+
+
+setup(ext_modules=[extension(kind, flags) for kind, flags in KINDS.items()])

@@ -1,0 +1,561 @@
+// Transformer blocks on a CPU: `native.py` says what they compute, `layers.py` defines it.
+//
+// Compiled once for each kind of processor. Tokens that attend to each other form a segment; segments go through a block a
+// few at a time, so that all stays in the cache, and no sum over channels, keys or queries depends on what else is computed
+// with it. Vectors are those of GCC and Clang: operators work on all lanes.
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#if defined(__AVX512F__)
+constexpr int LANES = 16, WIDE = 4, HIGH = 6;
+#elif defined(__AVX2__)
+constexpr int LANES = 8, WIDE = 2, HIGH = 6;
+#else
+constexpr int LANES = 4, WIDE = 4, HIGH = 6;
+#endif
+// A product computes HIGH rows of WIDE vectors together: its sums, and a few vectors more, fill the registers.
+constexpr int PANEL = LANES * WIDE;
+constexpr int CHUNK = 192;     // tokens that go through a block together, at least one segment
+constexpr int STRIP = 96;      // of these, tokens whose hidden layer exists at the same time
+constexpr float LEAST = 1e-15f, MOST = 1e30f;  // sums of weights between have lost no precision
+constexpr float LN2 = 0.69314718f;
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+typedef float Vector __attribute__((vector_size(LANES * 4), aligned(4)));
+typedef int Integers __attribute__((vector_size(LANES * 4), aligned(4)));
+
+INLINE Vector all(float x) { return x - Vector{}; }
+INLINE Vector load(const float *from) { return *(const Vector *)from; }
+INLINE void store(float *to, Vector x) { *(Vector *)to = x; }
+INLINE Vector smaller(Vector a, Vector b) { return a < b ? a : b; }
+INLINE Vector larger(Vector a, Vector b) { return a > b ? a : b; }
+
+// Powers of two, to about 1e-7 of their value. None is below 2^-100: products of smaller numbers are slow.
+INLINE Vector power(Vector x) {
+    x = x < -100 ? all(-100) : x;  // written so that what is not a number stays so
+    x = x > 127 ? all(127) : x;
+    Vector shifted = x + 12582912.0f;  // 1.5 * 2^23: the last bits hold the nearest integer
+    Vector rest = x - (shifted - 12582912.0f);
+    Vector y = all(1.5345811e-4f);
+    y = y * rest + 1.3399931e-3f;
+    y = y * rest + 9.6184891e-3f;
+    y = y * rest + 5.5503286e-2f;
+    y = y * rest + 2.4022646e-1f;
+    y = y * rest + 6.9314718e-1f;
+    y = y * rest + 1.0f;
+    return (Vector)((Integers)y + ((Integers)shifted << 23));
+}
+
+// The normal distribution's mass below x. The logarithm of that below -|x| is nearly a parabola.
+INLINE Vector normal(Vector x) {
+    Vector t = smaller(larger(x, -x), all(6));
+    Vector y = all(3.6791957e-6f);
+    y = y * t - 5.8765145e-6f;
+    y = y * t - 6.0733058e-4f;
+    y = y * t + 7.7434210e-3f;
+    y = y * t - 5.3038299e-2f;
+    y = y * t - 4.5898587e-1f;
+    y = y * t - 1.1511445f;
+    y = y * t - 9.9999821e-1f;
+    y = power(y);
+    return x > 0 ? 1 - y : y;
+}
+
+INLINE Vector gelu(Vector x) { return x * normal(x); }
+INLINE Vector gelu_slope(Vector x) { return normal(x) + x * 0.39894228f * power(x * x * -0.72134752f); }
+
+// ---------------------------------------------------------------------------------------------------------- products
+
+enum Ending {
+    SET,
+    ADD,
+    GELU,  // set the GELU of the sums
+    KEEP,  // the same, and keep the sums
+    SLOPE  // set the sums times the slope of the GELU at what was kept
+};
+
+// A few rows of a product with one panel of columns: a by rows, or with `across` by columns.
+template <int high, Ending ending, bool across>
+INLINE void tile(int inner, const float *a, long row_a, const float *b, long row_b, const float *bias, float *c, long row_c,
+                 float *kept) {
+    Vector sum[high][WIDE];
+    UNROLL for (int i = 0; i < high; i++)
+        UNROLL for (int j = 0; j < WIDE; j++) sum[i][j] = bias ? load(bias + j * LANES) : Vector{};
+    for (int k = 0; k < inner; k++) {
+        Vector column[WIDE];
+        UNROLL for (int j = 0; j < WIDE; j++) column[j] = load(b + k * row_b + j * LANES);
+        UNROLL for (int i = 0; i < high; i++) {
+            Vector factor = all(across ? a[k * row_a + i] : a[i * row_a + k]);
+            UNROLL for (int j = 0; j < WIDE; j++) sum[i][j] += factor * column[j];
+        }
+    }
+    UNROLL for (int i = 0; i < high; i++)
+        UNROLL for (int j = 0; j < WIDE; j++) {
+            long at = i * row_c + j * LANES;
+            Vector x = sum[i][j];
+            if (ending == KEEP) store(kept + at, x);
+            if (ending == SLOPE) x *= gelu_slope(load(kept + at));
+            if (ending == ADD) x += load(c + at);
+            if (ending == GELU || ending == KEEP) x = gelu(x);
+            store(c + at, x);
+        }
+}
+
+template <int high, Ending ending, bool across>
+INLINE void tiles(int rows, int inner, const float *a, long row_a, const float *b, long row_b, const float *bias, float *c,
+                  long row_c, float *kept) {
+    if (rows >= high)
+        tile<high, ending, across>(inner, a, row_a, b, row_b, bias, c, row_c, kept);
+    else if constexpr (high > 1)
+        tiles<high - 1, ending, across>(rows, inner, a, row_a, b, row_b, bias, c, row_c, kept);
+}
+
+// c = a b, or another ending. b lies in panels, each `inner` rows of PANEL columns. Rows of c have room for whole panels.
+template <Ending ending>
+static void product(int rows, int inner, int columns, const float *a, long row_a, const float *b, const float *bias, float *c,
+                    long row_c, float *kept = nullptr) {
+    for (int j = 0; j < columns; j += PANEL)
+        for (int i = 0; i < rows; i += HIGH) {
+            long at = i * row_c + j;
+            tiles<HIGH, ending, false>(rows - i, inner, a + i * row_a, row_a, b + (long)j * inner, PANEL, bias ? bias + j : bias,
+                                       c + at, row_c, kept ? kept + at : kept);
+        }
+}
+
+// c += transposed a times b, all by rows: the gradient of weights, summed over tokens.
+static void add_outer(int tokens, int rows, int columns, const float *a, long row_a, const float *b, long row_b, float *c,
+                      long row_c) {
+    for (int j = 0; j < columns; j += PANEL)
+        for (int i = 0; i < rows; i += HIGH)
+            tiles<HIGH, ADD, true>(rows - i, tokens, a + i, row_a, b + j, row_b, nullptr, c + i * row_c + j, row_c, nullptr);
+}
+
+static void add_rows(int rows, int columns, const float *a, long row_a, float *c) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) c[j] += a[i * row_a + j];
+}
+
+// --------------------------------------------------------------------------------------------------------- attention
+
+#define CHANNELS UNROLL for (int c = 0; c < size; c++)
+
+// Lanes of two vectors by a rule that the compiler knows: `Rule::from(lane)` counts on from the first one to the second.
+#if defined(__clang__)
+template <class Rule, int... lane>
+INLINE Vector pick(Vector a, Vector b, std::integer_sequence<int, lane...>) {
+    return __builtin_shufflevector(a, b, Rule::from(lane)...);
+}
+#else
+template <class Rule, int... lane>
+INLINE Vector pick(Vector a, Vector b, std::integer_sequence<int, lane...>) {
+    return __builtin_shuffle(a, b, Integers{Rule::from(lane)...});
+}
+#endif
+template <class Rule>
+INLINE Vector pick(Vector a, Vector b) {
+    return pick<Rule>(a, b, std::make_integer_sequence<int, LANES>{});
+}
+
+template <int width>  // the first lanes of both
+struct Joined {
+    static constexpr int from(int lane) { return lane % (2 * width) < width ? lane % width : LANES + lane % width; }
+};
+template <int width, bool second>  // half of a transposition: lanes and vectors that are `width` apart change places
+struct Crossed {
+    static constexpr int from(int lane) {
+        return (lane & width) == 0 ? (second ? lane + width : lane) : LANES + (second ? lane : lane - width);
+    }
+};
+
+// Square blocks of lanes of so many vectors, transposed.
+template <int vectors, int width = 1>
+INLINE void transpose(Vector *x) {
+    if constexpr (width < vectors) {
+        UNROLL for (int i = 0; i < vectors; i++) if ((i & width) == 0) {
+            Vector a = x[i], b = x[i + width];
+            x[i] = pick<Crossed<width, false>>(a, b);
+            x[i + width] = pick<Crossed<width, true>>(a, b);
+        }
+        transpose<vectors, 2 * width>(x);
+    }
+}
+
+// Rows that stand side by side in a vector: those at distance `vectors`, `vectors` channels of each.
+template <int vectors, int width = LANES>
+INLINE Vector side_by_side(const float *from, long row, int i, int last) {
+    if constexpr (width == vectors)
+        return load(from + std::min(i, last) * row);
+    else
+        return pick<Joined<width / 2>>(side_by_side<vectors, width / 2>(from, row, i, last),
+                                       side_by_side<vectors, width / 2>(from, row, i + width / 2, last));
+}
+
+// Up to LANES rows of one head as lanes of `size` vectors; the last row again in further lanes. Reads up to LANES - 1 further.
+template <int size>
+INLINE void to_lanes(int count, const float *from, long row, Vector *to) {
+    constexpr int vectors = size < LANES ? size : LANES;
+    UNROLL for (int c = 0; c < size; c += vectors) {
+        UNROLL for (int i = 0; i < vectors; i++) to[c + i] = side_by_side<vectors>(from + c, row, i, count - 1);
+        transpose<vectors>(to + c);
+    }
+}
+
+template <int size>
+INLINE void from_lanes(int count, Vector *from, float *to, long row) {
+    constexpr int vectors = size < LANES ? size : LANES;
+    UNROLL for (int c = 0; c < size; c += vectors) {
+        transpose<vectors>(from + c);
+        for (int i = 0; i < count; i++)
+            memcpy(to + i * row + c, (const float *)(from + c + i % vectors) + i / vectors * vectors, vectors * sizeof(float));
+    }
+}
+
+// Calls for 0 .. count - 1, four at a time as far as possible; how many is known to the compiler.
+template <int n>
+struct Count {
+    constexpr operator int() const { return n; }
+};
+
+template <class Call>
+INLINE void by_fours(int count, Call call) {
+    int k = 0;
+    for (; k + 4 <= count; k += 4) call(Count<4>{}, k);
+    if (count & 2) call(Count<2>{}, k), k += 2;
+    if (count & 1) call(Count<1>{}, k);
+}
+
+// LANES queries over some keys. Scores are logarithms to base 2; `shift` is subtracted from them.
+template <int size, int keys>
+INLINE void some_scores(const Vector *query, const float *key, long row, const float *bias, Vector shift, Vector *score) {
+    UNROLL for (int j = 0; j < keys; j++) score[j] = (bias ? all(bias[j]) : Vector{}) - shift;
+    CHANNELS UNROLL for (int j = 0; j < keys; j++) score[j] += query[c] * key[j * row + c];
+}
+
+template <int size, int keys>
+INLINE void mix_some(const Vector *query, const float *key, const float *value, long row, const float *bias, Vector shift,
+                     Vector &total, Vector *mixed) {
+    Vector weight[keys];
+    some_scores<size, keys>(query, key, row, bias, shift, weight);
+    UNROLL for (int j = 0; j < keys; j++) weight[j] = power(weight[j]);
+    UNROLL for (int j = 0; j < keys; j++) total += weight[j];
+    CHANNELS UNROLL for (int j = 0; j < keys; j++) mixed[c] += weight[j] * value[j * row + c];
+}
+
+template <int size>
+INLINE void mix(int keys, const Vector *query, const float *key, const float *value, long row, const float *bias, Vector shift,
+                Vector &total, Vector *result) {
+    Vector mixed[size];
+    total = Vector{};
+    CHANNELS mixed[c] = Vector{};
+    auto some = [&](auto count, int k) {
+        mix_some<size, count>(query, key + k * row, value + k * row, row, bias ? bias + k : bias, shift, total, mixed);
+    };
+    by_fours(keys, some);
+    CHANNELS result[c] = mixed[c];
+}
+
+// One head of one segment: the mean of the values, and for each query the logarithm of the sum of its weights.
+template <int size>
+static void attend(int queries, int keys, const float *query, long row_q, const float *key, const float *value, long row,
+                   const float *bias, float *out, long row_o, float *logs, long row_l) {
+    for (int q = 0; q < queries; q += LANES) {
+        int count = std::min(LANES, queries - q);
+        Vector lanes[size], mixed[size], total, shift{};
+        to_lanes<size>(count, query + q * row_q, row_q, lanes);
+        mix<size>(keys, lanes, key, value, row, bias, shift, total, mixed);
+        Integers safe = (total > LEAST) & (total < MOST);
+        int lost = 0;
+        for (int i = 0; i < LANES; i++) lost |= ~safe[i];
+        if (lost) {  // the same with the largest score taken away first
+            shift = all(-1e30f);
+            for (int k = 0; k < keys; k++) {
+                Vector score;
+                some_scores<size, 1>(lanes, key + k * row, row, bias ? bias + k : bias, Vector{}, &score);
+                shift = larger(shift, score);
+            }
+            mix<size>(keys, lanes, key, value, row, bias, shift, total, mixed);
+        }
+        Vector share = 1 / total;
+        CHANNELS mixed[c] *= share;
+        from_lanes<size>(count, mixed, out + q * row_o, row_o);
+        if (logs)
+            for (int i = 0; i < count; i++) logs[(q + i) * row_l] = shift[i] + __builtin_log2f(total[i]);
+    }
+}
+
+// Rows against lanes, a few rows at a time: queries against keys, or keys against queries. From the scores' parts `left`
+// (lanes) and `a` (rows), and those of the gradients of the weights, `right` and `b`: the gradient of `left`, and with
+// `both` that of `right`. `lane_score` and `score` are added to scores, `lane_mean` and `mean` to the gradients of weights.
+template <int size, bool both, int rows>
+INLINE void walk_some(const Vector *left, const Vector *right, const float *a, long row_a, const float *b, long row_b,
+                      Vector lane_score, Vector lane_mean, const float *score, const float *mean, Vector *of_left,
+                      Vector *of_right) {
+    Vector weight[rows], gradient[rows];
+    UNROLL for (int j = 0; j < rows; j++) weight[j] = lane_score + score[j], gradient[j] = lane_mean + mean[j];
+    CHANNELS UNROLL for (int j = 0; j < rows; j++) {
+        weight[j] += left[c] * a[j * row_a + c];
+        gradient[j] += right[c] * b[j * row_b + c];
+    }
+    UNROLL for (int j = 0; j < rows; j++) weight[j] = power(weight[j]), gradient[j] *= weight[j];
+    CHANNELS UNROLL for (int j = 0; j < rows; j++) of_left[c] += gradient[j] * a[j * row_a + c];
+    if (both) CHANNELS UNROLL for (int j = 0; j < rows; j++) of_right[c] += weight[j] * b[j * row_b + c];
+}
+
+template <int size, bool both>
+INLINE void walk(int rows, const Vector *left, const Vector *right, const float *a, long row_a, const float *b, long row_b,
+                 Vector lane_score, Vector lane_mean, const float *score, const float *mean, Vector *of_left, Vector *of_right) {
+    CHANNELS of_left[c] = Vector{};
+    if (both) CHANNELS of_right[c] = Vector{};
+    auto some = [&](auto count, int k) {
+        walk_some<size, both, count>(left, right, a + k * row_a, row_a, b + k * row_b, row_b, lane_score, lane_mean, score + k,
+                                     mean + k, of_left, of_right);
+    };
+    by_fours(rows, some);
+    CHANNELS of_left[c] *= LN2;  // scores are logarithms to base 2
+}
+
+// The gradients of queries, keys and values, given that of `attend`'s means. `scores` are the keys' biases; `less` and `means`
+// hold, by query, minus the logarithm of its weights' sum and minus the product of its mean and that mean's gradient.
+template <int size>
+static void attend_back(int queries, int keys, const float *query, long row_q, const float *key, const float *value, long row,
+                        const float *gradient, long row_g, const float *scores, const float *less, const float *means,
+                        const float *zeros, float *of_query, float *of_key, float *of_value) {
+    Vector left[size], right[size], of_left[size], of_right[size];
+    for (int q = 0; q < queries; q += LANES) {
+        int count = std::min(LANES, queries - q);
+        to_lanes<size>(count, query + q * row_q, row_q, left);
+        to_lanes<size>(count, gradient + q * row_g, row_g, right);
+        walk<size, false>(keys, left, right, key, row, value, row, load(less + q), load(means + q), scores, zeros, of_left,
+                          nullptr);
+        from_lanes<size>(count, of_left, of_query + q * row_q, row_q);
+    }
+    for (int k = 0; k < keys; k += LANES) {
+        int count = std::min(LANES, keys - k);
+        to_lanes<size>(count, key + k * row, row, left);
+        to_lanes<size>(count, value + k * row, row, right);
+        walk<size, true>(queries, left, right, query, row_q, gradient, row_g, load(scores + k), Vector{}, less, means, of_left,
+                         of_right);
+        from_lanes<size>(count, of_left, of_key + k * row, row);
+        from_lanes<size>(count, of_right, of_value + k * row, row);
+    }
+}
+
+#define WITH_SIZE(size, call) \
+    switch (size) { \
+        case 4: { constexpr int SIZE = 4; call; break; } \
+        case 8: { constexpr int SIZE = 8; call; break; } \
+        case 16: { constexpr int SIZE = 16; call; break; } \
+        case 32: { constexpr int SIZE = 32; call; break; } \
+    }
+
+// ------------------------------------------------------------------------------------------------------------ blocks
+
+extern "C" {
+// Matrices in panels, and biases and slopes that are as long as whole panels. Those with `back` are transposed, for gradients.
+struct Weights {
+    int d, heads, ff;
+    const float *query, *query_bias, *rest, *out, *out_bias, *widen, *widen_bias, *narrow, *narrow_bias, *slopes;
+    const float *query_back, *rest_back, *out_back, *widen_back, *narrow_back;
+};
+
+// Gradients of the matrices, by rows of `stride`.
+struct Sums {
+    float *query, *query_bias, *rest, *out, *out_bias, *widen, *widen_bias, *narrow, *narrow_bias;
+};
+
+// Segment s has the tokens `tokens[starts[s]] .. tokens[starts[s + 1] - 1]`; without `tokens`, these numbers themselves. If
+// only some tokens attend to others and go on, `query_starts`, `query_tokens` and, for their rows in the output, `query_rows`.
+struct Layout {
+    const int *starts, *tokens, *query_starts, *query_tokens, *query_rows;
+    const float *positions;  // by token, for scores that depend on the key's; or null
+};
+
+// What gradients need, in the order of the segments, by rows of `stride`. `asking` is null if all tokens are queries.
+struct Kept {
+    float *x, *asking, *query, *rest, *mixed, *logs, *middle, *hidden;
+};
+}
+
+// The length of a row of so many columns: whole panels, and a bit more so that rows do not compete for places in the cache.
+static int stride(int columns) { return (columns + PANEL - 1) / PANEL * PANEL + 16; }
+
+// Memory of a thread that lives as long as it does; what was reserved is forgotten with every chunk.
+struct Scratch {
+    float *data = nullptr;
+    size_t room = 0, used = 0;
+    ~Scratch() { std::free(data); }
+    void begin(size_t count) {
+        used = 0;
+        if (count <= room) return;
+        std::free(data);
+        data = (float *)std::aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
+        if (!data) std::abort();
+        room = count;
+    }
+    float *take(size_t count) {
+        float *here = data + used;
+        used += (count + 15) / 16 * 16;
+        return here;
+    }
+};
+static thread_local Scratch scratch;
+
+static void gather(int count, const int *tokens, int first, const float *from, int d, float *to, int row) {
+    for (int i = 0; i < count; i++) memcpy(to + (long)i * row, from + (long)(tokens ? tokens[first + i] : first + i) * d, d * 4);
+}
+
+static void scatter(int count, const int *tokens, int first, const float *from, int row, float *to, int d) {
+    for (int i = 0; i < count; i++) memcpy(to + (long)(tokens ? tokens[first + i] : first + i) * d, from + (long)i * row, d * 4);
+}
+
+// The segments of a part that go through the block together, and where their tokens and queries are.
+struct Chunk {
+    int begin, end, first, tokens, first_query, queries;
+    const int *query_starts, *query_tokens, *query_rows;
+
+    Chunk(const Layout &layout, int from, int last) : begin(from), end(from + 1) {
+        while (end < last && layout.starts[end + 1] - layout.starts[begin] <= CHUNK) end++;
+        bool all_ask = !layout.query_starts;
+        query_starts = all_ask ? layout.starts : layout.query_starts;
+        query_tokens = all_ask ? layout.tokens : layout.query_tokens;
+        query_rows = all_ask ? layout.tokens : layout.query_rows;
+        first = layout.starts[begin], tokens = layout.starts[end] - first;
+        first_query = query_starts[begin], queries = query_starts[end] - first_query;
+    }
+};
+
+static void key_scores(const Layout &layout, float slope, int first, int count, float *scores) {
+    for (int i = 0; i < count; i++) scores[i] = slope * layout.positions[layout.tokens ? layout.tokens[first + i] : first + i];
+}
+
+extern "C" void gumbeldore_forward(const Weights *weights, const Layout *layout, const Kept *kept, int from, int last,
+                                   const float *x, float *y) {
+    const Weights &w = *weights;
+    int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
+    bool slopes = w.slopes && layout->positions;
+    for (int begin = from; begin < last;) {
+        Chunk chunk(*layout, begin, last);
+        int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
+        scratch.begin((size_t)(n + 2 * m) * D + (size_t)n * R + (size_t)m * (2 * D) + (size_t)STRIP * F + n + 256);
+        float *own = kept ? kept->x + (long)t0 * D : scratch.take((size_t)n * D);
+        float *query = kept ? kept->query + (long)q0 * D : scratch.take((size_t)m * D);
+        float *rest = kept ? kept->rest + (long)t0 * R : scratch.take((size_t)n * R);
+        float *mixed = kept ? kept->mixed + (long)q0 * D : scratch.take((size_t)m * D);
+        float *middle = kept ? kept->middle + (long)q0 * D : scratch.take((size_t)m * D);
+        float *output = kept ? scratch.take((size_t)m * D) : middle;
+        float *hidden = scratch.take((size_t)STRIP * F), *scores = scratch.take(n);
+
+        gather(n, layout->tokens, t0, x, d, own, D);
+        gather(m, chunk.query_tokens, q0, x, d, middle, D);
+        if (kept && kept->asking) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
+        product<SET>(m, d, d, middle, D, w.query, w.query_bias, query, D);
+        product<SET>(n, d, 2 * d, own, D, w.rest, nullptr, rest, R);
+        for (int s = begin; s < chunk.end; s++) {
+            int k = layout->starts[s] - t0, keys = layout->starts[s + 1] - t0 - k;
+            int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
+            if (queries)
+                for (int h = 0; h < w.heads; h++) {
+                    const float *key = rest + (long)k * R + h * size;
+                    if (slopes) key_scores(*layout, w.slopes[h], t0 + k, keys, scores);
+                    WITH_SIZE(size, attend<SIZE>(queries, keys, query + (long)q * D + h * size, D, key, key + d, R,
+                                                 slopes ? scores : nullptr, mixed + (long)q * D + h * size, D,
+                                                 kept ? kept->logs + (long)(q0 + q) * w.heads + h : nullptr, w.heads));
+                }
+        }
+        product<ADD>(m, d, d, mixed, D, w.out, w.out_bias, middle, D);
+        if (kept) memcpy(output, middle, (size_t)m * D * 4);
+        for (int i = 0; i < m; i += STRIP) {
+            int rows = std::min(STRIP, m - i);
+            if (kept)
+                product<KEEP>(rows, d, w.ff, middle + (long)i * D, D, w.widen, w.widen_bias, hidden, F, kept->hidden + (long)(q0 + i) * F);
+            else
+                product<GELU>(rows, d, w.ff, middle + (long)i * D, D, w.widen, w.widen_bias, hidden, F);
+            product<ADD>(rows, w.ff, d, hidden, F, w.narrow, w.narrow_bias, output + (long)i * D, D);
+        }
+        scatter(m, chunk.query_rows, q0, output, D, y, d);
+        begin = chunk.end;
+    }
+}
+
+// From the gradient of y, that of x; they may be the same memory if all tokens go on.
+extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout, const Kept *kept, const Sums *sums, int from,
+                                    int last, const float *of_y, float *of_x) {
+    const Weights &w = *weights;
+    int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
+    bool slopes = w.slopes && layout->positions;
+    for (int begin = from; begin < last;) {
+        Chunk chunk(*layout, begin, last);
+        int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
+        int longest = std::max(n, m) + 2 * LANES;
+        scratch.begin((size_t)3 * m * D + (size_t)n * (R + D) + (size_t)2 * STRIP * F + (size_t)4 * longest + 512);
+        float *gradient = scratch.take((size_t)m * D), *of_mixed = scratch.take((size_t)m * D);
+        float *of_query = scratch.take((size_t)m * D), *of_rest = scratch.take((size_t)n * R), *of_own = scratch.take((size_t)n * D);
+        float *hidden = scratch.take((size_t)STRIP * F), *of_hidden = scratch.take((size_t)STRIP * F);
+        float *scores = scratch.take(longest), *less = scratch.take(longest), *means = scratch.take(longest);
+        float *zeros = scratch.take(longest);
+        memset(scores, 0, longest * 4), memset(zeros, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
+        memset(of_rest, 0, (size_t)n * R * 4), memset(of_query, 0, (size_t)m * D * 4), memset(gradient, 0, (size_t)m * D * 4);
+        const float *own = kept->x + (long)t0 * D, *query = kept->query + (long)q0 * D, *rest = kept->rest + (long)t0 * R;
+        const float *mixed = kept->mixed + (long)q0 * D, *middle = kept->middle + (long)q0 * D;
+
+        gather(m, chunk.query_rows, q0, of_y, d, gradient, D);
+        for (int i = 0; i < m; i += STRIP) {
+            int rows = std::min(STRIP, m - i);
+            float *kept_hidden = kept->hidden + (long)(q0 + i) * F, *here = gradient + (long)i * D;
+            for (int r = 0; r < rows; r++)
+                for (int j = 0; j < w.ff; j += LANES) store(hidden + r * F + j, gelu(load(kept_hidden + r * F + j)));
+            add_outer(rows, w.ff, d, hidden, F, here, D, sums->narrow, D);
+            add_rows(rows, d, here, D, sums->narrow_bias);
+            product<SLOPE>(rows, d, w.ff, here, D, w.narrow_back, nullptr, of_hidden, F, kept_hidden);
+            add_outer(rows, d, w.ff, middle + (long)i * D, D, of_hidden, F, sums->widen, F);
+            add_rows(rows, w.ff, of_hidden, F, sums->widen_bias);
+            product<ADD>(rows, w.ff, d, of_hidden, F, w.widen_back, nullptr, here, D);
+        }
+        add_outer(m, d, d, mixed, D, gradient, D, sums->out, D);
+        add_rows(m, d, gradient, D, sums->out_bias);
+        product<SET>(m, d, d, gradient, D, w.out_back, nullptr, of_mixed, D);
+        for (int s = begin; s < chunk.end; s++) {
+            int k = layout->starts[s] - t0, keys = layout->starts[s + 1] - t0 - k;
+            int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
+            if (queries)
+                for (int h = 0; h < w.heads; h++) {
+                    long at = (long)q * D + h * size, key = (long)k * R + h * size;
+                    if (slopes) key_scores(*layout, w.slopes[h], t0 + k, keys, scores);
+                    for (int i = 0; i < queries; i++) {
+                        float total = 0;
+                        for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
+                        less[i] = -kept->logs[(long)(q0 + q + i) * w.heads + h], means[i] = -total;
+                    }
+                    WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, D,
+                                                      scores, less, means, zeros, of_query + at, of_rest + key, of_rest + key + d));
+                }
+        }
+        add_outer(n, d, 2 * d, own, D, of_rest, R, sums->rest, R);
+        product<SET>(n, 2 * d, d, of_rest, R, w.rest_back, nullptr, of_own, D);
+        add_rows(m, d, of_query, D, sums->query_bias);
+        product<ADD>(m, d, d, of_query, D, w.query_back, nullptr, gradient, D);
+        add_outer(m, d, d, kept->asking ? kept->asking + (long)q0 * D : own, D, of_query, D, sums->query, D);
+        scatter(n, layout->tokens, t0, of_own, D, of_x, d);
+        for (int i = 0; i < m; i++) {
+            float *to = of_x + (long)(chunk.query_tokens ? chunk.query_tokens[q0 + i] : q0 + i) * d;
+            for (int c = 0; c < d; c++) to[c] += gradient[(long)i * D + c];
+        }
+        begin = chunk.end;
+    }
+}
+
+extern "C" int gumbeldore_panel() { return PANEL; }
+extern "C" int gumbeldore_stride(int columns) { return stride(columns); }
+
+// An empty Python module, so that tools build, package and find the file. The functions above are called through ctypes.
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, GUMBELDORE_MODULE, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC GUMBELDORE_INIT(void) { return PyModule_Create(&module); }
