@@ -11,7 +11,6 @@ from gumbeldore.policies.layers import Block, FoldedStack, Stack
 from gumbeldore.policies.segments import Layout, find_starts
 from gumbeldore.problems import TSP
 
-
 ABLE = {"AVX512": ("avx512", "avx2", "plain"), "AVX2": ("avx2", "plain")}.get(
     torch.backends.cpu.get_cpu_capability(), ("plain",)
 )
@@ -54,7 +53,7 @@ def check_close(ours, theirs, tolerance=1e-5):
 def check_gradients(ours, theirs, inputs, target):
     gradients = [torch.autograd.grad((out * target).sum(), inputs) for out in (ours, theirs)]
     for mine, reference in zip(*gradients, strict=True):
-        check_close(mine, reference, 1e-4)
+        check_close(mine, reference, 3e-4)
 
 
 def test_there_is_compiled_code():

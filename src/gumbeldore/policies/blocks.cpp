@@ -292,61 +292,66 @@ static void attend(int queries, int keys, const float *query, long row_q, const 
     }
 }
 
-// Rows against lanes, a few rows at a time: queries against keys, or keys against queries. From the scores' parts `left`
-// (lanes) and `a` (rows), and those of the gradients of the weights, `right` and `b`: the gradient of `left`, and with
-// `both` that of `right`. `lane_score` and `score` are added to scores, `lane_mean` and `mean` to the gradients of weights.
-template <int size, bool both, int rows>
-INLINE void walk_some(const Vector *left, const Vector *right, const float *a, long row_a, const float *b, long row_b,
-                      Vector lane_score, Vector lane_mean, const float *score, const float *mean, Vector *of_left,
-                      Vector *of_right) {
-    Vector weight[rows], gradient[rows];
-    UNROLL for (int j = 0; j < rows; j++) weight[j] = lane_score + score[j], gradient[j] = lane_mean + mean[j];
-    CHANNELS UNROLL for (int j = 0; j < rows; j++) {
-        weight[j] += left[c] * a[j * row_a + c];
-        gradient[j] += right[c] * b[j * row_b + c];
+// For LANES queries and a few keys: weights, the gradients of scores, and what these add to the gradient of the queries.
+template <int size, int keys>
+INLINE void score_back(const Vector *query, const Vector *gradient, const float *key, const float *value, long row,
+                       const float *score, Vector less, Vector mean, Vector *weight, Vector *of_score, Vector *of_query) {
+    Vector w[keys], g[keys];
+    UNROLL for (int j = 0; j < keys; j++) w[j] = score[j] - less, g[j] = -mean;
+    CHANNELS UNROLL for (int j = 0; j < keys; j++) {
+        w[j] += query[c] * key[j * row + c];
+        g[j] += gradient[c] * value[j * row + c];
     }
-    UNROLL for (int j = 0; j < rows; j++) weight[j] = power(weight[j]), gradient[j] *= weight[j];
-    CHANNELS UNROLL for (int j = 0; j < rows; j++) of_left[c] += gradient[j] * a[j * row_a + c];
-    if (both) CHANNELS UNROLL for (int j = 0; j < rows; j++) of_right[c] += weight[j] * b[j * row_b + c];
+    UNROLL for (int j = 0; j < keys; j++) weight[j] = w[j] = power(w[j]), of_score[j] = g[j] *= w[j] * LN2;
+    CHANNELS UNROLL for (int j = 0; j < keys; j++) of_query[c] += g[j] * key[j * row + c];
 }
 
-template <int size, bool both>
-INLINE void walk(int rows, const Vector *left, const Vector *right, const float *a, long row_a, const float *b, long row_b,
-                 Vector lane_score, Vector lane_mean, const float *score, const float *mean, Vector *of_left, Vector *of_right) {
-    CHANNELS of_left[c] = Vector{};
-    if (both) CHANNELS of_right[c] = Vector{};
-    auto some = [&](auto count, int k) {
-        walk_some<size, both, count>(left, right, a + k * row_a, row_a, b + k * row_b, row_b, lane_score, lane_mean, score + k,
-                                     mean + k, of_left, of_right);
-    };
-    by_fours(rows, some);
-    CHANNELS of_left[c] *= LN2;  // scores are logarithms to base 2
+// sum[c] += the rows' channel c, each times its vector.
+template <int size>
+INLINE void add_rows_times(int rows, const float *from, long row, const Vector *factor, Vector *sum) {
+    Vector total[size];
+    CHANNELS total[c] = sum[c];
+    for (int i = 0; i < rows; i++) CHANNELS total[c] += factor[i] * from[i * row + c];
+    CHANNELS sum[c] = total[c];
 }
 
-// The gradients of queries, keys and values, given that of `attend`'s means. `scores` are the keys' biases; `less` and `means`
-// hold, by query, minus the logarithm of its weights' sum and minus the product of its mean and that mean's gradient.
+// The gradients of queries, keys and values, given that of `attend`'s means. `score` are the keys' biases; `less` and `mean`
+// hold, by query, the logarithm of its weights' sum, and the product of its mean and that mean's gradient. Weights are computed
+// with queries as lanes, and transposed for the keys. `room`: 3 * size numbers for each query, and LANES queries more.
 template <int size>
 static void attend_back(int queries, int keys, const float *query, long row_q, const float *key, const float *value, long row,
-                        const float *gradient, long row_g, const float *scores, const float *less, const float *means,
-                        const float *zeros, float *of_query, float *of_key, float *of_value) {
-    Vector left[size], right[size], of_left[size], of_right[size];
+                        const float *gradient, const float *score, const float *less, const float *mean, float *of_query,
+                        float *of_key, float *of_value, float *room) {
+    Vector *lanes = (Vector *)room;
     for (int q = 0; q < queries; q += LANES) {
+        Vector *here = lanes + q / LANES * 3 * size;
         int count = std::min(LANES, queries - q);
-        to_lanes<size>(count, query + q * row_q, row_q, left);
-        to_lanes<size>(count, gradient + q * row_g, row_g, right);
-        walk<size, false>(keys, left, right, key, row, value, row, load(less + q), load(means + q), scores, zeros, of_left,
-                          nullptr);
-        from_lanes<size>(count, of_left, of_query + q * row_q, row_q);
+        to_lanes<size>(count, query + q * row_q, row_q, here);
+        to_lanes<size>(count, gradient + q * row_q, row_q, here + size);
+        CHANNELS here[2 * size + c] = Vector{};
     }
     for (int k = 0; k < keys; k += LANES) {
+        Vector of_keys[size]{}, of_values[size]{};
         int count = std::min(LANES, keys - k);
-        to_lanes<size>(count, key + k * row, row, left);
-        to_lanes<size>(count, value + k * row, row, right);
-        walk<size, true>(queries, left, right, query, row_q, gradient, row_g, load(scores + k), Vector{}, less, means, of_left,
-                         of_right);
-        from_lanes<size>(count, of_left, of_key + k * row, row);
-        from_lanes<size>(count, of_right, of_value + k * row, row);
+        for (int q = 0; q < queries; q += LANES) {
+            Vector *here = lanes + q / LANES * 3 * size, weight[LANES]{}, of_score[LANES]{}, total[size];
+            CHANNELS total[c] = here[2 * size + c];
+            Vector l = load(less + q), m = load(mean + q);
+            by_fours(count, [&](auto some, int j) {
+                score_back<size, some>(here, here + size, key + (k + j) * row, value + (k + j) * row, row, score + k + j, l, m,
+                                       weight + j, of_score + j, total);
+            });
+            CHANNELS here[2 * size + c] = total[c];
+            transpose<LANES>(weight), transpose<LANES>(of_score);
+            int asking = std::min(LANES, queries - q);
+            add_rows_times<size>(asking, gradient + q * row_q, row_q, weight, of_values);
+            add_rows_times<size>(asking, query + q * row_q, row_q, of_score, of_keys);
+        }
+        from_lanes<size>(count, of_keys, of_key + k * row, row);
+        from_lanes<size>(count, of_values, of_value + k * row, row);
     }
+    for (int q = 0; q < queries; q += LANES)
+        from_lanes<size>(std::min(LANES, queries - q), lanes + q / LANES * 3 * size + 2 * size, of_query + q * row_q, row_q);
 }
 
 #define WITH_SIZE(size, call) \
@@ -496,13 +501,13 @@ extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout
         Chunk chunk(*layout, begin, last);
         int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
         int longest = std::max(n, m) + 2 * LANES;
-        scratch.begin((size_t)3 * m * D + (size_t)n * (R + D) + (size_t)2 * STRIP * F + (size_t)4 * longest + 512);
+        scratch.begin((size_t)3 * m * D + (size_t)n * (R + D) + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
         float *gradient = scratch.take((size_t)m * D), *of_mixed = scratch.take((size_t)m * D);
         float *of_query = scratch.take((size_t)m * D), *of_rest = scratch.take((size_t)n * R), *of_own = scratch.take((size_t)n * D);
         float *hidden = scratch.take((size_t)STRIP * F), *of_hidden = scratch.take((size_t)STRIP * F);
         float *scores = scratch.take(longest), *less = scratch.take(longest), *means = scratch.take(longest);
-        float *zeros = scratch.take(longest);
-        memset(scores, 0, longest * 4), memset(zeros, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
+        float *room = scratch.take((size_t)3 * longest * size);
+        memset(scores, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
         memset(of_rest, 0, (size_t)n * R * 4), memset(of_query, 0, (size_t)m * D * 4), memset(gradient, 0, (size_t)m * D * 4);
         const float *own = kept->x + (long)t0 * D, *query = kept->query + (long)q0 * D, *rest = kept->rest + (long)t0 * R;
         const float *mixed = kept->mixed + (long)q0 * D, *middle = kept->middle + (long)q0 * D;
@@ -533,10 +538,10 @@ extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout
                     for (int i = 0; i < queries; i++) {
                         float total = 0;
                         for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
-                        less[i] = -kept->logs[(long)(q0 + q + i) * w.heads + h], means[i] = -total;
+                        less[i] = kept->logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
                     }
-                    WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, D,
-                                                      scores, less, means, zeros, of_query + at, of_rest + key, of_rest + key + d));
+                    WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at,
+                                                      scores, less, means, of_query + at, of_rest + key, of_rest + key + d, room));
                 }
         }
         add_outer(n, d, 2 * d, own, D, of_rest, R, sums->rest, R);
