@@ -254,9 +254,10 @@ def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tenso
 
 def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
     """Stochastic beam search: Gumbels of the children, conditioned on their maximum being the parent's (appendix A)."""
+    seeds = gumbel.substreams(seeds, (index,))
 
     def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
-        noise = gumbel.gumbels(seeds, (index, depth), tuple(total.shape[1:]))
+        noise = gumbel.gumbels(seeds, (depth,), tuple(total.shape[1:]))
         return gumbel.gumbels_with_maximum(total, noise, score)
 
     return perturb

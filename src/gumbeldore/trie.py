@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from gumbeldore.gumbel import log_add_exp, precise
+from gumbeldore.gumbel import NEGLIGIBLE, bounded, log_add_exp, precise
 
 UNKNOWN = -1
 CODE = (-0x3B314601E57A13AD, -0x61C8864680B583EB)
@@ -36,7 +36,7 @@ class Known:
         return len(self.code)
 
     def rows(self, index: Int[Tensor, " selected"]) -> Known:
-        return Known(self.code[index], self.entry[index])
+        return Known(self.code.index_select(0, index), self.entry.index_select(0, index))
 
     def joined(self, more: Known) -> Known:
         return Known(torch.cat([self.code, more.code]), torch.cat([self.entry, more.entry]))
@@ -53,16 +53,31 @@ class Known:
             return order, order[:0], order[:0]
         begins = torch.nn.functional.pad(begins, (1, 0), value=True)
         distinct, later = order[begins], (~begins).nonzero().squeeze(1)
-        again, first = order[later], distinct[begins.cumsum(0)[later] - 1]
-        same = (self.entry[again, :3] == self.entry[first, :3]).all(1)
-        return distinct, again[same], first[same]
+        again, first = order.index_select(0, later), distinct.take(begins.cumsum(0).take(later) - 1)
+        same = (self.entry.index_select(0, again) == self.entry.index_select(0, first))[:, :3].all(1)
+        return (distinct, again, first) if bool(same.all()) else (distinct, again[same], first[same])
+
+
+@dataclass(frozen=True)
+class Children:
+    """The visited children of the nodes of a beam: where they stand in tables of all slots and actions."""
+
+    shape: tuple[int, int, int]  # of a table: instances, slots, actions
+    place: Int[Tensor, "batch child"]  # in a flat table; behind its end if the parent is not in the beam
+    node: Int[Tensor, "batch child"]
+
+    def table(self, values: Num[Tensor, "batch child"], otherwise: float) -> Num[Tensor, "batch beam action"]:
+        """A table of the children's values."""
+        batch, beam, actions = self.shape
+        flat = values.new_full(((batch * beam + 1) * actions,), otherwise)
+        return flat.scatter_(0, self.place.flatten(), values.flatten())[:-actions].view(self.shape)
 
 
 @dataclass
 class Trie:
     """Search trees, one per instance. Level 0 holds the root (node 0) only."""
 
-    parent: Int[Tensor, "depth batch node"]  # index of the parent one level up
+    parent: Int[Tensor, "depth batch node"]  # index of the parent one level up; the spare column for nodes not in use
     action: Int[Tensor, "depth batch node"]  # the action that leads here from the parent
     edge: Float[Tensor, "depth batch node"]  # log-probability of that action under the original policy
     rest: Float[Tensor, "depth batch node"]  # log mass of the children never visited, as a fraction of the node's own
@@ -85,6 +100,7 @@ class Trie:
         count[0] = 1
         parent, action, visits, evaluation = integers
         edge, rest, left, bonus = numbers
+        parent.fill_(nodes)
         evaluation.fill_(UNKNOWN)
         width, levels = [1] + [0] * horizon, horizon + 1
         return cls(parent, action, edge, rest, left, bonus, visits, evaluation, count, width, [None] * levels, [None] * levels)
@@ -97,31 +113,23 @@ class Trie:
         """An upper bound, without waiting for the device, on the nodes that any instance uses at this depth."""
         return self.width[depth] if depth < len(self.width) else 0
 
-    def children(
-        self, depth: int, node: Int[Tensor, "batch beam"], open_: Bool[Tensor, "batch beam"], actions: int
-    ) -> Int[Tensor, "batch beam action"] | None:
-        """The child of each beam node by action, UNKNOWN where it was never visited; None if there is none at all."""
+    def children(self, depth: int, node: Int[Tensor, "batch beam"], actions: int) -> Children | None:
+        """The visited children of the nodes of a beam (spare column: no node); None if the level below is empty."""
         used = self.used(depth + 1)
         if used == 0:
             return None
         batch, beam = node.shape
-        slot = torch.full((batch, self.nodes + 1), beam, device=node.device)
-        slot.scatter_(1, node.where(open_, self.nodes), torch.arange(beam, device=node.device).expand(batch, beam))
-        slot[:, self.nodes] = beam
-        child = torch.arange(used, device=node.device).expand(batch, used)
-        parent = self.parent[depth + 1, :, :used].where(child < self.count[depth + 1, :, None], self.nodes)
-        target = slot.gather(1, parent) * actions + self.action[depth + 1, :, :used]
-        table = torch.full((batch, (beam + 1) * actions), UNKNOWN, device=node.device)
-        return table.scatter_(1, target, child).view(batch, beam + 1, actions)[:, :beam]
+        rows = torch.arange(batch * beam, device=node.device).view(batch, beam)
+        row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
+        row[:, self.nodes] = batch * beam
+        place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
+        return Children((batch, beam, actions), place, torch.arange(used, device=node.device).expand(batch, used))
 
-    def correction(
-        self, depth: int, child: Int[Tensor, "batch beam action"], average: bool
-    ) -> Float[Tensor, "batch beam action"]:
+    def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
-        left, bonus, visits = self.left[depth + 1], self.bonus[depth + 1], self.visits[depth + 1]
-        value = left + (bonus / visits.clamp(min=1) if average else bonus)
-        flat = value.gather(1, child.clamp(min=0).flatten(1)).view_as(child)
-        return flat.where(child != UNKNOWN, 0)
+        level = depth + 1, slice(None), slice(children.node.shape[1])
+        bonus = self.bonus[level] / self.visits[level].clamp(min=1) if average else self.bonus[level]
+        return children.table(self.left[level] + bonus, 0)
 
     def insert(
         self,
@@ -134,14 +142,15 @@ class Trie:
     ) -> Int[Tensor, "batch beam"]:
         """Nodes at `depth` for the valid slots: the `known` ones, new ones for the rest. Invalid slots get the spare column."""
         new = valid if known is None else valid & (known == UNKNOWN)
-        node = self.count[depth, :, None] + new.cumsum(1) - 1
+        count = self.count[depth]
+        node = new.cumsum(1).add_((count - 1)[:, None])
+        count.copy_(node[:, -1]).add_(1)
         if known is not None:
             node = node.where(new, known)
         node = node.where(valid, self.nodes)
         self.parent[depth].scatter_(1, node, parent)
         self.action[depth].scatter_(1, node, action)
         self.edge[depth].scatter_(1, node, edge)
-        self.count[depth] += new.sum(1)
         self.width[depth] = min(self.nodes, self.width[depth] + valid.shape[1])
         return node
 
@@ -151,12 +160,16 @@ class Trie:
         """The nodes (levels 1 .. depth) and actions on the way to each leaf; spare column and -1 below the leaf."""
         nodes = torch.full((depth, *leaf.shape), self.nodes, device=leaf.device)
         actions = torch.full_like(nodes, -1)
-        current = leaf
+        current, together = leaf, bool((leaf_depth == depth).all())
         for level in range(depth, 0, -1):
-            inside = leaf_depth >= level
-            nodes[level - 1] = current.where(inside, self.nodes)
-            actions[level - 1] = self.action[level].gather(1, current).where(inside, -1)
-            current = self.parent[level].gather(1, current).where(inside, current)
+            action, above = self.action[level].gather(1, current), self.parent[level].gather(1, current)
+            if together:
+                nodes[level - 1], actions[level - 1], current = current, action, above
+            else:
+                inside = leaf_depth >= level
+                nodes[level - 1] = current.where(inside, self.nodes)
+                actions[level - 1] = action.where(inside, -1)
+                current = above.where(inside, current)
         return nodes, actions
 
     def learn(
@@ -189,10 +202,8 @@ class Trie:
         shape = (self.count.shape[1], self.nodes + 1)
         if below == 0:
             return self.left.new_full(shape, -torch.inf)[:, :used]
-        in_use = torch.arange(below, device=self.count.device) < self.count[depth + 1, :, None]
-        parent = self.parent[depth + 1, :, :below].where(in_use, self.nodes)
+        parent = self.parent[depth + 1, :, :below]
         mass = self.edge[depth + 1, :, :below] + self.left[depth + 1, :, :below]
         largest = self.left.new_full(shape, -torch.inf).scatter_reduce_(1, parent, mass, "amax")
-        offset = largest.where(largest != -torch.inf, 0)
-        total = self.left.new_zeros(shape).scatter_add_(1, parent, (mass - offset.gather(1, parent)).exp())
-        return (total.log() + offset)[:, :used]
+        mass.sub_(bounded(largest).gather(1, parent)).clamp_(min=NEGLIGIBLE).exp_()
+        return self.left.new_zeros(shape).scatter_add_(1, parent, mass).log_().add_(largest)[:, :used]

@@ -17,6 +17,15 @@ def random_numbers(count: int, device: torch.device) -> Int[Tensor, "2 number"]:
     return mix(torch.arange(1, 2 * count + 1, device=device)).view(2, count)
 
 
+def hash_numbers(values: Int[Tensor, "row number"]) -> Int[Tensor, "row 2"]:
+    """Two independent 64-bit hashes of some integers per row: sums of their multiples of random numbers, modulo 2^64.
+
+    Two rows collide in both halves with a probability of about 2^-128, times 4^k if all their differences are multiples of 2^k:
+    numbers whose last bits say little should be scattered by `mix` first.
+    """
+    return (values[:, None] * random_numbers(values.shape[1], values.device)).sum(2)
+
+
 def hash_set(members: Bool[Tensor, "row element"], *numbers: Int[Tensor, " row"]) -> Int[Tensor, "row 2"]:
     """Two independent 64-bit hashes of a set and of some integers per row.
 
