@@ -27,6 +27,12 @@ def precise(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+@lru_cache(maxsize=64)
+def counting(count: int, device: torch.device, step: int = 1) -> Int[Tensor, " count"]:
+    """0, `step`, 2 `step`, ...: the same tensor for the same numbers, so never write to it."""
+    return torch.arange(0, count * step, step, device=device)
+
+
 def _wrap(number: int) -> int:
     """The signed 64-bit integer that overflow would leave."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -44,11 +50,6 @@ def mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     return x.bitwise_xor_(_shift_right(x, 31))
 
 
-@lru_cache(maxsize=4)
-def _counters(count: int, device: torch.device) -> Int[Tensor, " count"]:
-    return torch.arange(1, count + 1, device=device).mul_(_GAMMA)
-
-
 def substreams(seeds: Int[Tensor, " batch"], stream: tuple[int, ...]) -> Int[Tensor, " batch"]:
     """Seeds of a stream within the streams of other seeds: `(a, b)` is `(b,)` within `(a,)`."""
     for number in stream:
@@ -60,12 +61,20 @@ def exponentials(
     seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]
 ) -> Float[Tensor, "batch *shape"]:
     """Independent standard exponentials for each seed; equal seeds and streams give equal numbers."""
-    counters = _counters(torch.Size(shape).numel(), seeds.device)
+    counters = torch.arange(1, torch.Size(shape).numel() + 1, device=seeds.device).mul_(_GAMMA)
     bits = _shift_right(mix(substreams(seeds, stream)[:, None] + counters), 12)  # 52 random bits
     uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-52)  # with the added half, never 0 nor 1 ...
     if uniform.dtype == torch.float32:
         uniform.clamp_(max=1 - 2.0**-24)  # ... unless it is rounded
     return uniform.log_().neg_().view(-1, *shape)
+
+
+def gumbels_by_depth(
+    seeds: Int[Tensor, " batch"], depths: range, shape: tuple[int, ...]
+) -> Float[Tensor, "depth batch *shape"]:
+    """The Gumbels of the streams `(depth,)`, for many depths at once."""
+    numbers = torch.arange(depths.start + 1, depths.stop + 1, device=seeds.device).mul_(_GAMMA)
+    return gumbels(mix(numbers[:, None] + seeds).flatten(), (), shape).view(len(depths), len(seeds), *shape)
 
 
 def gumbels(seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]) -> Float[Tensor, "batch *shape"]:

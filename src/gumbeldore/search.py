@@ -53,7 +53,8 @@ class Beam(Generic[S]):
     filled: Bool[Tensor, "batch beam"]
     finished: Bool[Tensor, "batch beam"]
     leaf_depth: Int[Tensor, "batch beam"]
-    complete: Bool[Tensor, " batch"]
+    complete: Bool[Tensor, " batch"] | None  # None: nowhere
+    all_filled: bool
 
     @cached_property
     def open(self) -> Bool[Tensor, "batch beam"]:
@@ -61,8 +62,8 @@ class Beam(Generic[S]):
 
     @cached_property
     def all_open(self) -> bool:
-        """The usual case, in which little has to be masked."""
-        return bool(self.open.all())
+        """The usual case, in which nothing has to be masked."""
+        return self.all_filled and not bool(self.finished.any())
 
     def open_nodes(self, spare: int) -> Int[Tensor, "batch beam"]:
         """The nodes of the open slots, the spare column for the others."""
@@ -70,7 +71,7 @@ class Beam(Generic[S]):
 
     def offset(self, size: int) -> Int[Tensor, "batch 1"]:
         """Where the instances begin in a flat tensor with `size` elements for each."""
-        return torch.arange(0, len(self.node) * size, size, device=self.node.device)[:, None]
+        return gumbel.counting(len(self.node), self.node.device, size)[:, None]
 
 
 @dataclass
@@ -119,7 +120,7 @@ class Search(Generic[S]):
             beam.log_prob.masked_fill(~beam.filled, -torch.inf),
             beam.round_log_prob.masked_fill(~beam.filled, -torch.inf),
             beam.score,
-            beam.complete,
+            torch.zeros_like(beam.filled[:, 0]) if beam.complete is None else beam.complete,
             actions,
             nodes,
             beam.node,
@@ -150,6 +151,7 @@ class Search(Generic[S]):
             ended(self.problem, state)[:, None].expand(batch, width),
             torch.full((batch, width), depth, device=device),
             torch.ones(batch, dtype=torch.bool, device=device),
+            all_filled=False,
         )
 
     def _expand(self, beam: Beam[S], depth: int, perturb: Perturb, nucleus: float, average_bonus: bool) -> Beam[S]:
@@ -165,26 +167,26 @@ class Search(Generic[S]):
             score[..., 0] = torch.where(beam.filled & beam.finished, beam.score, score[..., 0])
         score = score.flatten(1)
         best, choice = score.topk(width, dim=1)
-        complete = beam.complete
-        if bool(complete.any()):
-            complete = complete & ((score > -torch.inf).sum(1) <= width)
+        complete = None if beam.complete is None else beam.complete & ((score > -torch.inf).sum(1) <= width)
         place = choice + beam.offset(width * actions)  # among the candidates of all instances
         row, action = place // actions, place % actions
-        grows = filled = best > -torch.inf
-        if not beam.all_open:
+        filled, state = best > -torch.inf, beam.state.rows(row.flatten())
+        all_filled, known = bool(filled.all()), None if children is None else children.table(children.node, UNKNOWN)
+        edge, parent, child = prior.take(place), beam.node.take(row), None if known is None else known.take(place)
+        round_log_prob, leaf_depth = total.take(place), torch.full_like(row, depth + 1)
+        if beam.all_open and all_filled:
+            self._record_rest(beam, depth, prior.flatten(1).scatter(1, choice, -torch.inf), known)
+            node = self.trie.insert(depth + 1, parent, action, edge, child)
+            state = self.problem.step(state, action.flatten())
+        else:
             stays = filled & beam.finished.take(row)
             grows = filled & ~stays
-        known = None if children is None else children.table(children.node, UNKNOWN)
-        chosen, parent = prior.take(place), beam.node.take(row)
-        self._record_rest(beam, depth, prior.flatten(1).scatter(1, choice, chosen.masked_fill(grows, -torch.inf)), known)
-        edge = chosen.where(grows, 0)
-        node = self.trie.insert(depth + 1, parent, action, edge, None if known is None else known.take(place), grows)
-        round_log_prob, leaf_depth = total.take(place), torch.full_like(node, depth + 1)
-        if not beam.all_open:
-            node = parent.where(stays, node)
+            self._record_rest(beam, depth, prior.flatten(1).scatter(1, choice, edge.masked_fill(grows, -torch.inf)), known)
+            edge = edge.where(grows, 0)
+            node = parent.where(stays, self.trie.insert(depth + 1, parent, action, edge, child, grows))
             round_log_prob = beam.round_log_prob.take(row).where(stays, round_log_prob)
             leaf_depth = beam.leaf_depth.take(row).where(stays, leaf_depth)
-        state = step_some(self.problem, beam.state.rows(row.flatten()), action.flatten(), grows.flatten())
+            state = step_some(self.problem, state, action.flatten(), grows.flatten())
         return Beam(
             state=state,
             node=node,
@@ -194,7 +196,8 @@ class Search(Generic[S]):
             filled=filled,
             finished=ended(self.problem, state).view(batch, width),
             leaf_depth=leaf_depth,
-            complete=complete,
+            complete=complete if complete is None or bool(complete.any()) else None,
+            all_filled=all_filled,
         )
 
     def _record_rest(self, beam: Beam[S], depth: int, prior: Float[Tensor, "batch candidate"], known: Tensor | None) -> None:
@@ -210,16 +213,11 @@ class Search(Generic[S]):
 
     def _priors(self, beam: Beam[S], depth: int) -> Float[Tensor, "batch beam action"]:
         """The policy's log-probabilities at every open slot; the policy sees only nodes that it has not seen yet."""
-        unknown, table = beam.open, self.trie.prior[depth]
-        if table is not None:
-            known = beam.open & (self.trie.evaluation[depth].gather(1, beam.node) != UNKNOWN)
-            unknown = beam.open & ~known
-            self.evaluator.cached.add_(known.sum(1))
-        wanted = unknown.flatten().nonzero().squeeze(1)
-        fresh = self._evaluate(beam, wanted, depth) if wanted.numel() else None
-        place = (beam.node + beam.offset(self.trie.nodes + 1)).flatten()
+        place, table = (beam.node + beam.offset(self.trie.nodes + 1)).flatten(), self.trie.prior[depth]
+        wanted = self._unknown(beam, depth)
+        fresh = self._evaluate(beam, wanted, depth) if len(wanted) else None
         if fresh is not None and self.cache_priors:
-            table = self._remember(beam, depth, place.index_select(0, wanted), fresh)
+            table = self._remember(beam, depth, place if len(fresh) == len(place) else place.index_select(0, wanted), fresh)
         exact = gumbel.precise(place.device)
         if fresh is not None and len(fresh) == len(place):
             prior = fresh.to(exact)
@@ -233,6 +231,16 @@ class Search(Generic[S]):
                 0, wanted, fresh.to(exact)
             )
         return prior.view(*beam.node.shape, -1)
+
+    def _unknown(self, beam: Beam[S], depth: int) -> Int[Tensor, " row"]:
+        """The open rows whose priors are not kept."""
+        if self.trie.prior[depth] is None:
+            return gumbel.counting(beam.node.numel(), beam.node.device) if beam.all_open else flat_nonzero(beam.open)
+        known = self.trie.evaluation[depth].gather(1, beam.node) != UNKNOWN
+        if not beam.all_open:
+            known &= beam.open
+        self.evaluator.cached.add_(known.sum(1))
+        return flat_nonzero(~known if beam.all_open else beam.open & ~known)
 
     def _remember(
         self, beam: Beam[S], depth: int, place: Int[Tensor, " row"], fresh: Float[Tensor, "row action"]
@@ -253,7 +261,7 @@ class Search(Generic[S]):
     def _evaluate(self, beam: Beam[S], wanted: Int[Tensor, " row"], depth: int) -> Float[Tensor, "row action"]:
         """The policy's log-probabilities at rows that have none yet. Of rows with equal keys only the first is computed."""
         state = beam.state.rows(wanted) if len(wanted) < beam.state.row_count else beam.state
-        instance, rows = wanted // beam.node.shape[1], torch.arange(len(wanted), device=wanted.device)
+        instance, rows = wanted // beam.node.shape[1], gumbel.counting(len(wanted), wanted.device)
         several = depth > 0 and self.trie.nodes > 1
         key = self.problem.key(state) if self.transpositions and several else None
         if key is None:
@@ -265,7 +273,7 @@ class Search(Generic[S]):
             prior = self.evaluator(state, rows, instance)
         else:
             again = again - (len(known) - len(here))
-            own = torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False).nonzero().squeeze(1)
+            own = flat_nonzero(torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False))
             prior = self._share(state, instance, own, again, first, depth)
         if self.cache_priors:
             self.trie.known[depth] = known.rows(distinct)
@@ -309,3 +317,8 @@ class Search(Generic[S]):
         dead = dead_ends(self.problem, beam.state, self.problem.done(beam.state))
         value = final_objective(self.problem, beam.state, dead, beam.filled.flatten()).view_as(beam.score)
         return value.masked_fill(~beam.filled, -torch.inf)
+
+
+def flat_nonzero(mask: Bool[Tensor, "..."]) -> Int[Tensor, " row"]:
+    """Where a mask holds, counted over all its elements."""
+    return mask.flatten().nonzero().squeeze(1)

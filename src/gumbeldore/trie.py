@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from gumbeldore.gumbel import NEGLIGIBLE, bounded, log_add_exp, precise
+from gumbeldore.gumbel import NEGLIGIBLE, bounded, counting, log_add_exp, precise
 
 UNKNOWN = -1
 CODE = (-0x3B314601E57A13AD, -0x61C8864680B583EB)
@@ -119,11 +119,11 @@ class Trie:
         if used == 0:
             return None
         batch, beam = node.shape
-        rows = torch.arange(batch * beam, device=node.device).view(batch, beam)
+        rows = counting(batch * beam, node.device).view(batch, beam)
         row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
         row[:, self.nodes] = batch * beam
         place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
-        return Children((batch, beam, actions), place, torch.arange(used, device=node.device).expand(batch, used))
+        return Children((batch, beam, actions), place, counting(used, node.device).expand(batch, used))
 
     def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
@@ -138,20 +138,27 @@ class Trie:
         action: Int[Tensor, "batch beam"],
         edge: Float[Tensor, "batch beam"],
         known: Int[Tensor, "batch beam"] | None,
-        valid: Bool[Tensor, "batch beam"],
+        valid: Bool[Tensor, "batch beam"] | None = None,
     ) -> Int[Tensor, "batch beam"]:
-        """Nodes at `depth` for the valid slots: the `known` ones, new ones for the rest. Invalid slots get the spare column."""
-        new = valid if known is None else valid & (known == UNKNOWN)
+        """Nodes at `depth` for the valid slots (None: all): the `known` ones, new ones for the rest.
+
+        Invalid slots get the spare column.
+        """
+        new = known == UNKNOWN if known is not None else torch.ones_like(parent, dtype=torch.bool)
+        if valid is not None:
+            new &= valid
         count = self.count[depth]
-        node = new.cumsum(1).add_((count - 1)[:, None])
-        count.copy_(node[:, -1]).add_(1)
+        node = new.cumsum(1).add_(count[:, None])
+        count.copy_(node[:, -1])
+        node.sub_(1)
         if known is not None:
             node = node.where(new, known)
-        node = node.where(valid, self.nodes)
+        if valid is not None:
+            node = node.where(valid, self.nodes)
         self.parent[depth].scatter_(1, node, parent)
         self.action[depth].scatter_(1, node, action)
         self.edge[depth].scatter_(1, node, edge)
-        self.width[depth] = min(self.nodes, self.width[depth] + valid.shape[1])
+        self.width[depth] = min(self.nodes, self.width[depth] + parent.shape[1])
         return node
 
     def trace(
