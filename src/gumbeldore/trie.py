@@ -63,14 +63,14 @@ class Children:
     """The visited children of the nodes of a beam: where they stand in tables of all slots and actions."""
 
     shape: tuple[int, int, int]  # of a table: instances, slots, actions
-    place: Int[Tensor, "batch child"]  # in a flat table; behind its end if the parent is not in the beam
+    place: Int[Tensor, " batch*child"]  # in a flat table; behind its end if the parent is not in the beam
     node: Int[Tensor, "batch child"]
 
     def table(self, values: Num[Tensor, "batch child"], otherwise: float) -> Num[Tensor, "batch beam action"]:
         """A table of the children's values."""
         batch, beam, actions = self.shape
         flat = values.new_full(((batch * beam + 1) * actions,), otherwise)
-        return flat.scatter_(0, self.place.flatten(), values.flatten())[:-actions].view(self.shape)
+        return flat.scatter_(0, self.place, values.flatten())[:-actions].view(self.shape)
 
 
 @dataclass
@@ -123,7 +123,7 @@ class Trie:
         row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
         row[:, self.nodes] = batch * beam
         place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
-        return Children((batch, beam, actions), place, counting(used, node.device).expand(batch, used))
+        return Children((batch, beam, actions), place.flatten(), counting(used, node.device).expand(batch, used))
 
     def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
@@ -165,19 +165,17 @@ class Trie:
         self, leaf: Int[Tensor, "batch beam"], leaf_depth: Int[Tensor, "batch beam"], depth: int
     ) -> tuple[Int[Tensor, "depth batch beam"], Int[Tensor, "depth batch beam"]]:
         """The nodes (levels 1 .. depth) and actions on the way to each leaf; spare column and -1 below the leaf."""
-        nodes = torch.full((depth, *leaf.shape), self.nodes, device=leaf.device)
-        actions = torch.full_like(nodes, -1)
-        current, together = leaf, bool((leaf_depth == depth).all())
+        nodes, actions = [leaf.new_empty(0, *leaf.shape)], [leaf.new_empty(0, *leaf.shape)]
+        together = bool((leaf_depth == depth).all())
         for level in range(depth, 0, -1):
-            action, above = self.action[level].gather(1, current), self.parent[level].gather(1, current)
-            if together:
-                nodes[level - 1], actions[level - 1], current = current, action, above
-            else:
+            node, action, above = leaf, self.action[level].gather(1, leaf), self.parent[level].gather(1, leaf)
+            if not together:
                 inside = leaf_depth >= level
-                nodes[level - 1] = current.where(inside, self.nodes)
-                actions[level - 1] = action.where(inside, -1)
-                current = above.where(inside, current)
-        return nodes, actions
+                node, action, above = node.where(inside, self.nodes), action.where(inside, -1), above.where(inside, leaf)
+            nodes.insert(1, node[None])
+            actions.insert(1, action[None])
+            leaf = above
+        return torch.cat(nodes), torch.cat(actions)
 
     def learn(
         self,

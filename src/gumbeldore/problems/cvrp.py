@@ -141,9 +141,9 @@ class CVRP(Problem[CVRPState]):
         moving, instance = ~self.done(state), state.instance
         action = action.where(moving, 0)  # customer 0 of a finished row is visited already
         customer, via_depot = action // 2, action % 2 == 1
-        node, depot = customer + 1, state.nodes[:, 0].index_select(0, instance)
-        here, there = points_at(state.nodes, instance, state.current), points_at(state.nodes, instance, node)
-        way = torch.where(via_depot, distance(here, depot) + distance(depot, there), distance(here, there))
+        node, nodes = customer + 1, state.nodes.to(state.length.dtype)
+        here, there, depot = (points_at(nodes, instance, place) for place in (state.current, node, torch.zeros_like(node)))
+        way = distance(here, torch.where(via_depot[:, None], depot, there)) + distance(depot, there).where(via_depot, 0)
         demand = state.demands.take(torch.add(node, instance, alpha=state.demands.shape[1]))
         load = torch.where(via_depot, state.capacity.index_select(0, instance), state.remaining) - demand
         return replace(

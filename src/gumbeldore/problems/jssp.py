@@ -117,10 +117,11 @@ class JSSP(Problem[JSSPState]):
         return ~state.unfinished.any(1)
 
     def step(self, state: JSSPState, action: Int[Tensor, " row"]) -> JSSPState:
-        job = action.where(~self.done(state), 0)[:, None]
+        job = action[:, None]
         operation = state.scheduled.gather(1, job)
-        moving = operation < state.operations
-        place = (state.instance[:, None] * state.jobs + job) * state.operations + operation.clamp(max=state.operations - 1)
+        moving = operation < state.operations  # not in a finished row
+        place = torch.add(job, state.instance[:, None], alpha=state.jobs).mul_(state.operations)
+        place.add_(operation.clamp(max=state.operations - 1))
         resources = torch.cat([job, state.machines.take(place) + state.jobs], 1)
         held = state.available.gather(1, resources)
         end = torch.where(moving, completion(held, 1, state.times.take(place)), held)
