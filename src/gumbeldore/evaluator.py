@@ -73,11 +73,12 @@ class Evaluator(Generic[S]):
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
         limit = rows_within(self.policy, state, self.network_bytes)
-        if state.row_count <= limit:
-            logits = self.policy(state, self.context)
-        else:
-            parts = (state.rows(slice(i, i + limit)) for i in range(0, state.row_count, limit))
-            logits = torch.cat([self.policy(part, self.context) for part in parts])
+        with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
+            if state.row_count <= limit:
+                logits = self.policy(state, self.context)
+            else:
+                parts = (state.rows(slice(i, i + limit)) for i in range(0, state.row_count, limit))
+                logits = torch.cat([self.policy(part, self.context) for part in parts])
         return masked_log_softmax(logits, mask, type(self.policy).__name__)
 
 

@@ -95,6 +95,7 @@ class Search(Generic[S]):
         self.trie = Trie.empty(batch, self.nodes, self.horizon, self.root.device)
         self.evaluator = Evaluator(self.problem, self.policy, self.root, self.network_bytes)
 
+    @torch.inference_mode()
     def round(
         self,
         width: int,

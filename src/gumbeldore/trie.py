@@ -63,7 +63,7 @@ class Children:
     """The visited children of the nodes of a beam: where they stand in tables of all slots and actions."""
 
     shape: tuple[int, int, int]  # of a table: instances, slots, actions
-    place: Int[Tensor, " batch*child"]  # in a flat table; behind its end if the parent is not in the beam
+    place: Int[Tensor, " each"]  # of each child in a flat table; behind its end if the parent is not in the beam
     node: Int[Tensor, "batch child"]
 
     def table(self, values: Num[Tensor, "batch child"], otherwise: float) -> Num[Tensor, "batch beam action"]:
@@ -188,6 +188,7 @@ class Trie:
         self.bonus[levels].scatter_add_(2, nodes, shift.where(filled, 0).expand(nodes.shape).to(self.bonus.dtype))
         self.visits[levels].scatter_add_(2, nodes, filled.long().expand(nodes.shape))
 
+    @torch.inference_mode()
     def remove(
         self, leaf: Int[Tensor, "batch beam"], leaf_depth: Int[Tensor, "batch beam"], filled: Bool[Tensor, "batch beam"]
     ) -> None:
