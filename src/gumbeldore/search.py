@@ -159,7 +159,7 @@ class Search(Generic[S]):
         """Line 4 of Algorithm 2: expands every open slot by all its actions and keeps the best `width` candidates."""
         prior = self._priors(beam, depth)
         batch, width, actions = prior.shape
-        children = self.trie.children(depth, beam.open_nodes(self.trie.nodes), actions)
+        children = self.trie.children(depth, beam.node, None if beam.all_open else beam.open, actions)
         logits = prior if children is None else prior + self.trie.correction(depth, children, average_bonus)
         conditional = gumbel.nucleus(gumbel.normalise(logits), nucleus)  # -inf where nothing is open, as the prior
         total = beam.round_log_prob[..., None] + conditional

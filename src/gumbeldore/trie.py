@@ -113,15 +113,18 @@ class Trie:
         """An upper bound, without waiting for the device, on the nodes that any instance uses at this depth."""
         return self.width[depth] if depth < len(self.width) else 0
 
-    def children(self, depth: int, node: Int[Tensor, "batch beam"], actions: int) -> Children | None:
-        """The visited children of the nodes of a beam (spare column: no node); None if the level below is empty."""
+    def children(
+        self, depth: int, node: Int[Tensor, "batch beam"], open_: Bool[Tensor, "batch beam"] | None, actions: int
+    ) -> Children | None:
+        """The visited children of the open nodes of a beam (None: all are); None if the level below is empty."""
         used = self.used(depth + 1)
         if used == 0:
             return None
         batch, beam = node.shape
         rows = counting(batch * beam, node.device).view(batch, beam)
+        if open_ is not None:
+            node, rows = node.where(open_, self.nodes), rows.where(open_, batch * beam)
         row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
-        row[:, self.nodes] = batch * beam
         place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
         return Children((batch, beam, actions), place.flatten(), counting(used, node.device).expand(batch, used))
 
