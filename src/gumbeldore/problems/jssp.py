@@ -117,9 +117,9 @@ class JSSP(Problem[JSSPState]):
         return ~state.unfinished.any(1)
 
     def step(self, state: JSSPState, action: Int[Tensor, " row"]) -> JSSPState:
-        job = action[:, None]
+        job = action.where(state.unfinished.any(1), 0)[:, None]
         operation = state.scheduled.gather(1, job)
-        moving = operation < state.operations  # not in a finished row
+        moving = operation < state.operations
         place = torch.add(job, state.instance[:, None], alpha=state.jobs).mul_(state.operations)
         place.add_(operation.clamp(max=state.operations - 1))
         resources = torch.cat([job, state.machines.take(place) + state.jobs], 1)
