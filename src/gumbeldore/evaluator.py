@@ -38,25 +38,24 @@ class Evaluator(Generic[S]):
             state = state.rows(rows)
         mask = self.problem.mask(state)
         choices = mask.sum(1)
-        if not bool((choices > 0).all()):
+        fewest = int(choices.min())
+        if fewest == 0:
             raise ContractError(
                 f"`{type(self.problem).__name__}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
                 f"Every unfinished row needs an action; if dead ends are part of the problem, set `dead_end_objective`."
             )
-        real = choices > 1
-        ones = torch.ones_like(instance)
-        self.made.index_add_(0, instance, ones * real)
-        self.forced.index_add_(0, instance, ones * ~real)
-        if bool(real.all()):
+        if fewest > 1:
+            self.made.index_add_(0, instance, torch.ones_like(instance))
             return self._log_probs(state, mask)
+        real = choices > 1
+        self.made.index_add_(0, instance, real.long())
+        self.forced.index_add_(0, instance, (~real).long())
         index = real.nonzero().squeeze(1)
         certain = torch.where(mask, 0.0, -torch.inf)
         if len(index) == 0:
             return certain
-        computed = self._log_probs(state.rows(index), mask[index])
-        certain = certain.to(computed.dtype)
-        certain[index] = computed
-        return certain
+        computed = self._log_probs(state.rows(index), mask.index_select(0, index))
+        return certain.to(computed.dtype).index_copy_(0, index, computed)
 
     def borrow(
         self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"], prior: Float[Tensor, "row action"]
@@ -74,8 +73,12 @@ class Evaluator(Generic[S]):
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
         limit = rows_within(self.policy, state, self.network_bytes)
-        parts = [self.policy(state.rows(slice(i, i + limit)), self.context) for i in range(0, state.row_count, limit)]
-        logits = parts[0] if len(parts) == 1 else torch.cat(parts)
+        with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
+            if state.row_count <= limit:
+                logits = self.policy(state, self.context)
+            else:
+                parts = (state.rows(slice(i, i + limit)) for i in range(0, state.row_count, limit))
+                logits = torch.cat([self.policy(part, self.context) for part in parts])
         return masked_log_softmax(logits, mask, type(self.policy).__name__)
 
 
@@ -86,8 +89,8 @@ def masked_log_softmax(
     if logits.shape != mask.shape:
         raise ContractError(f"`{name}` must return logits of shape {tuple(mask.shape)}, got {tuple(logits.shape)}.")
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # half precision would not add up to one
-    log_prob = torch.log_softmax(logits.masked_fill(~mask, -torch.inf), -1)
-    if not bool((log_prob.isfinite() | ~mask).all()):
+    log_prob = torch.log_softmax(logits.where(mask, -torch.inf), -1)
+    if not torch.equal(log_prob > -torch.inf, mask):  # it is never inf
         row = int((~log_prob.isfinite() & mask).any(1).nonzero()[0])
         raise ContractError(
             f"`{name}` returned logits that are not finite (or too far apart for {logits.dtype}) at allowed actions: row {row} "

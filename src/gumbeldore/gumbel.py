@@ -8,6 +8,8 @@ in the last bit).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -16,10 +18,19 @@ _GAMMA = -0x61C8864680B583EB  # 0x9E3779B97F4A7C15 as a signed 64-bit integer: t
 _MULTIPLY_1 = -0x40A7B892E31B1A47  # 0xBF58476D1CE4E5B9
 _MULTIPLY_2 = -0x6B2FB644ECCEEE15  # 0x94D049BB133111EB
 
+NEGLIGIBLE = -700.0
+"""Where exponents are cut off: processors take several times longer for the exponential of -inf, or for one that underflows."""
+
 
 def precise(device: torch.device) -> torch.dtype:
     """The most precise float type of a device: float64, except on Apple GPUs, which have none."""
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+@lru_cache(maxsize=64)
+def counting(count: int, device: torch.device, step: int = 1) -> Int[Tensor, " count"]:
+    """0, `step`, 2 `step`, ...: the same tensor for the same numbers, so never write to it."""
+    return torch.arange(0, count * step, step, device=device)
 
 
 def _wrap(number: int) -> int:
@@ -39,17 +50,31 @@ def mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     return x.bitwise_xor_(_shift_right(x, 31))
 
 
+def substreams(seeds: Int[Tensor, " batch"], stream: tuple[int, ...]) -> Int[Tensor, " batch"]:
+    """Seeds of a stream within the streams of other seeds: `(a, b)` is `(b,)` within `(a,)`."""
+    for number in stream:
+        seeds = mix(seeds + _wrap((number + 1) * _GAMMA))
+    return seeds
+
+
 def exponentials(
     seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]
 ) -> Float[Tensor, "batch *shape"]:
     """Independent standard exponentials for each seed; equal seeds and streams give equal numbers."""
-    for number in stream:
-        seeds = mix(seeds + _wrap((number + 1) * _GAMMA))
-    count = torch.Size(shape).numel()
-    counters = torch.arange(1, count + 1, device=seeds.device).mul_(_GAMMA)
-    bits = _shift_right(mix(seeds[:, None] + counters), 12)  # 52 random bits: with the added half, never 0 nor 1
-    uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-52)
-    return uniform.clamp_(max=1 - 2.0**-24 if uniform.dtype == torch.float32 else 1).log_().neg_().view(-1, *shape)
+    counters = torch.arange(1, torch.Size(shape).numel() + 1, device=seeds.device).mul_(_GAMMA)
+    bits = _shift_right(mix(substreams(seeds, stream)[:, None] + counters), 12)  # 52 random bits
+    uniform = bits.to(precise(seeds.device)).add_(0.5).mul_(2.0**-52)  # with the added half, never 0 nor 1 ...
+    if uniform.dtype == torch.float32:
+        uniform.clamp_(max=1 - 2.0**-24)  # ... unless it is rounded
+    return uniform.log_().neg_().view(-1, *shape)
+
+
+def gumbels_by_depth(
+    seeds: Int[Tensor, " batch"], depths: range, shape: tuple[int, ...]
+) -> Float[Tensor, "depth batch *shape"]:
+    """The Gumbels of the streams `(depth,)`, for many depths at once."""
+    numbers = torch.arange(depths.start + 1, depths.stop + 1, device=seeds.device).mul_(_GAMMA)
+    return gumbels(mix(numbers[:, None] + seeds).flatten(), (), shape).view(len(depths), len(seeds), *shape)
 
 
 def gumbels(seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[int, ...]) -> Float[Tensor, "batch *shape"]:
@@ -57,16 +82,21 @@ def gumbels(seeds: Int[Tensor, " batch"], stream: tuple[int, ...], shape: tuple[
     return exponentials(seeds, stream, shape).log_().neg_()
 
 
+def bounded(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """-inf as the lowest finite number, so that differences of infinities do not arise."""
+    return x.clamp(min=torch.finfo(x.dtype).min)
+
+
 def log1mexp(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """log(1 - exp(x)) for x <= 0, accurate at both ends (Maechler 2012)."""
-    return torch.where(x > -0.6931472, (-torch.expm1(x)).log(), torch.log1p(-torch.exp(x)))
+    near = x.clamp(min=-1).expm1_().neg_().log_()
+    return torch.where(x > -0.6931472, near, x.exp().neg_().log1p_())
 
 
 def log_add_exp(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """log(exp(a) + exp(b)), bit-identical wherever the elements stand; -inf is the neutral element."""
     high = torch.maximum(a, b)
-    low = torch.minimum(a, b)
-    return torch.where(low == -torch.inf, high, high + torch.log1p(torch.exp(low - high)))
+    return high + (torch.minimum(a, b) - bounded(high)).exp_().log1p_()
 
 
 def gumbels_with_maximum(
@@ -77,13 +107,12 @@ def gumbels_with_maximum(
     `noise` are standard Gumbels. An action with location -inf gets -inf; the largest gets `maximum` exactly.
     """
     gumbel = location + noise
-    largest = gumbel.amax(-1, keepdim=True)
     target = maximum.unsqueeze(-1)
     # exp(-g') = exp(-target) + exp(-g) - exp(-largest), in logarithms; `gap` is the log of the last two terms.
-    gap = log1mexp(gumbel - largest) - gumbel
-    shift = target + gap  # nan where location is -inf and the row has nothing at all
-    softplus = shift.clamp(min=0) + torch.log1p(torch.exp(-shift.abs()))
-    return torch.where(location == -torch.inf, -torch.inf, target - softplus)
+    gap = log1mexp((gumbel - bounded(gumbel.amax(-1, keepdim=True))).clamp_(min=NEGLIGIBLE)).sub_(gumbel)
+    shift = gap.add_(bounded(target))  # inf where location is -inf
+    softplus = shift.clamp(max=-NEGLIGIBLE).abs_().neg_().exp_().log1p_().add_(shift.clamp_(min=0))
+    return target - softplus
 
 
 def log_survival(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
@@ -91,10 +120,15 @@ def log_survival(x: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return log1mexp(-torch.exp(-x)).where(x < 30, -x - torch.exp(-x) / 2)
 
 
+def log_sum_exp(x: Float[Tensor, "*rows action"]) -> Float[Tensor, "*rows 1"]:
+    """log(sum(exp(x))) over the last axis, the same as `torch.logsumexp` and faster where many elements are -inf."""
+    highest = x.amax(-1, keepdim=True)
+    return (x - bounded(highest)).clamp_(min=NEGLIGIBLE).exp_().sum(-1, keepdim=True).log_().add_(highest)
+
+
 def normalise(logits: Float[Tensor, "*rows action"]) -> Float[Tensor, "*rows action"]:
     """log_softmax over the last axis that maps a row of -inf to -inf instead of NaN."""
-    total = torch.logsumexp(logits, -1, keepdim=True)
-    return logits - total.where(total != -torch.inf, 0)
+    return logits - bounded(log_sum_exp(logits))
 
 
 def nucleus(log_prob: Float[Tensor, "*rows action"], p: float) -> Float[Tensor, "*rows action"]:
@@ -105,8 +139,8 @@ def nucleus(log_prob: Float[Tensor, "*rows action"], p: float) -> Float[Tensor, 
     if p >= 1:
         return log_prob
     ordered, order = log_prob.sort(dim=-1, descending=True, stable=True)
-    before = ordered.exp().cumsum(-1) - ordered.exp()
-    kept = ordered.masked_fill(before >= p, -torch.inf)
+    probability = ordered.clamp(min=NEGLIGIBLE).exp_()
+    kept = ordered.masked_fill(probability.cumsum(-1) - probability >= p, -torch.inf)
     return normalise(torch.full_like(log_prob, -torch.inf).scatter_(-1, order, kept))
 
 

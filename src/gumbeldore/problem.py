@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import Field, dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import ClassVar, Generic, Self, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -40,12 +41,14 @@ class State:
         return self.instance.device
 
     def rows(self, index: Int[Tensor, " selected"] | slice) -> Self:
-        """The rows at `index` (repeats allowed); the instances are shared, not copied."""
-        return replace(self, **{f.name: getattr(self, f.name)[index] for f in self._row_fields()})
+        """The rows at `index` (from 0, repeats allowed); the instances are shared, not copied."""
+        if isinstance(index, slice):
+            return replace(self, **{name: getattr(self, name)[index] for name in self._row_fields()})
+        return replace(self, **{name: getattr(self, name).index_select(0, index) for name in self._row_fields()})
 
     def compact(self) -> Self:
         """The same rows with exactly one instance per row, so that row i belongs to instance i."""
-        shared = {f.name: getattr(self, f.name)[self.instance] for f in self._instance_fields()}
+        shared = {name: getattr(self, name)[self.instance] for name in self._instance_fields()}
         return replace(self, **shared, instance=torch.arange(self.row_count, device=self.device))
 
     def where(self, condition: Bool[Tensor, " row"], other: Self) -> Self:
@@ -54,7 +57,7 @@ class State:
         def pick(mine: Tensor, theirs: Tensor) -> Tensor:
             return torch.where(condition.view(-1, *[1] * (mine.dim() - 1)), mine, theirs)
 
-        return replace(self, **{f.name: pick(getattr(self, f.name), getattr(other, f.name)) for f in self._row_fields()})
+        return replace(self, **{name: pick(getattr(self, name), getattr(other, name)) for name in self._row_fields()})
 
     def to(self, device: torch.device | str) -> Self:
         return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
@@ -77,17 +80,19 @@ class State:
     @property
     def instance_count(self) -> int:
         """How many instances are stored (rows may refer to only some of them)."""
-        for f in self._instance_fields():
-            return getattr(self, f.name).shape[0]
+        for name in self._instance_fields():
+            return getattr(self, name).shape[0]
         return int(self.instance.max()) + 1 if self.row_count else 0
 
     @classmethod
-    def _row_fields(cls) -> list[Field[Any]]:
-        return [f for f in fields(cls) if f.name not in cls.per_instance]
+    @cache
+    def _row_fields(cls) -> tuple[str, ...]:
+        return tuple(f.name for f in fields(cls) if f.name not in cls.per_instance)
 
     @classmethod
-    def _instance_fields(cls) -> list[Field[Any]]:
-        return [f for f in fields(cls) if f.name in cls.per_instance]
+    @cache
+    def _instance_fields(cls) -> tuple[str, ...]:
+        return tuple(f.name for f in fields(cls) if f.name in cls.per_instance)
 
 
 S = TypeVar("S", bound=State)
@@ -173,6 +178,12 @@ def dead_ends(problem: Problem[S], state: S, done: Bool[Tensor, " row"]) -> Bool
     if problem.dead_end_objective is None:
         return torch.zeros_like(done)
     return ~done & ~problem.mask(state).any(1)
+
+
+def ended(problem: Problem[S], state: S) -> Bool[Tensor, " row"]:
+    """Rows that are done or dead ends."""
+    done = problem.done(state)
+    return done if problem.dead_end_objective is None else done | dead_ends(problem, state, done)
 
 
 def final_objective(

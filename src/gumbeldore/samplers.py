@@ -29,6 +29,9 @@ from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
 MEMORY = 2 << 30
 """Bytes a search may use by default: half for tries, half for the network."""
 
+NOISE = 1 << 14
+"""How many random numbers are drawn at once, if that is enough for several levels of a search."""
+
 
 class Sampler(ABC):
     """Draws solutions. Subclasses say how one batch of instances is searched round by round."""
@@ -254,10 +257,15 @@ def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tenso
 
 def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
     """Stochastic beam search: Gumbels of the children, conditioned on their maximum being the parent's (appendix A)."""
+    seeds, block = gumbel.substreams(seeds, (index,)), range(0)
+    noise = torch.empty(0)
 
     def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
-        noise = gumbel.gumbels(seeds, (index, depth), tuple(total.shape[1:]))
-        return gumbel.gumbels_with_maximum(total, noise, score)
+        nonlocal block, noise
+        if depth not in block or noise.shape[1:] != total.shape:
+            block = range(depth, depth + max(1, NOISE // total.numel()))
+            noise = gumbel.gumbels_by_depth(seeds, block, tuple(total.shape[1:]))
+        return gumbel.gumbels_with_maximum(total, noise[depth - block.start], score)
 
     return perturb
 

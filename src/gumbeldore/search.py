@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Generic
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 from gumbeldore import gumbel
 from gumbeldore.evaluator import Evaluator
 from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, step_some
+from gumbeldore.problem import Problem, S, check_horizon, dead_ends, ended, final_objective, step_some
 from gumbeldore.trie import UNKNOWN, Known, Trie
 
 Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
@@ -51,13 +52,26 @@ class Beam(Generic[S]):
     round_log_prob: Float[Tensor, "batch beam"]
     filled: Bool[Tensor, "batch beam"]
     finished: Bool[Tensor, "batch beam"]
-    dead: Bool[Tensor, "batch beam"]
     leaf_depth: Int[Tensor, "batch beam"]
-    complete: Bool[Tensor, " batch"]
+    complete: Bool[Tensor, " batch"] | None  # None: nowhere
+    all_filled: bool
 
-    @property
+    @cached_property
     def open(self) -> Bool[Tensor, "batch beam"]:
         return self.filled & ~self.finished
+
+    @cached_property
+    def all_open(self) -> bool:
+        """The usual case, in which nothing has to be masked."""
+        return self.all_filled and not bool(self.finished.any())
+
+    def open_nodes(self, spare: int) -> Int[Tensor, "batch beam"]:
+        """The nodes of the open slots, the spare column for the others."""
+        return self.node if self.all_open else self.node.where(self.open, spare)
+
+    def offset(self, size: int) -> Int[Tensor, "batch 1"]:
+        """Where the instances begin in a flat tensor with `size` elements for each."""
+        return gumbel.counting(len(self.node), self.node.device, size)[:, None]
 
 
 @dataclass
@@ -81,6 +95,7 @@ class Search(Generic[S]):
         self.trie = Trie.empty(batch, self.nodes, self.horizon, self.root.device)
         self.evaluator = Evaluator(self.problem, self.policy, self.root, self.network_bytes)
 
+    @torch.inference_mode()
     def round(
         self,
         width: int,
@@ -94,7 +109,7 @@ class Search(Generic[S]):
     ) -> Round:
         """One beam search of the given width from the root, or from the node and state `start` at `depth`."""
         beam = self._first_beam(width, root_score, depth, start)
-        while bool(beam.open.any()):
+        while beam.all_open or bool(beam.open.any()):
             check_horizon(self.problem, depth, self.horizon)
             beam = self._expand(beam, depth, perturb, nucleus, average_bonus)
             depth += 1
@@ -106,7 +121,7 @@ class Search(Generic[S]):
             beam.log_prob.masked_fill(~beam.filled, -torch.inf),
             beam.round_log_prob.masked_fill(~beam.filled, -torch.inf),
             beam.score,
-            beam.complete,
+            torch.zeros_like(beam.filled[:, 0]) if beam.complete is None else beam.complete,
             actions,
             nodes,
             beam.node,
@@ -125,8 +140,6 @@ class Search(Generic[S]):
         zeros = torch.zeros(batch, width, dtype=gumbel.precise(device), device=device)
         available = self.trie.left[depth].gather(1, node[:, None]) > -torch.inf
         filled = (torch.arange(width, device=device) == 0) & available
-        done = self.problem.done(state)
-        dead = dead_ends(self.problem, state, done)
         rows = torch.arange(batch, device=device).repeat_interleave(width)
         score = zeros if root_score is None else zeros + root_score[:, None]
         return Beam(
@@ -136,130 +149,132 @@ class Search(Generic[S]):
             zeros,
             zeros,
             filled,
-            (done | dead)[:, None].expand(batch, width),
-            dead[:, None].expand(batch, width),
+            ended(self.problem, state)[:, None].expand(batch, width),
             torch.full((batch, width), depth, device=device),
             torch.ones(batch, dtype=torch.bool, device=device),
+            all_filled=False,
         )
 
     def _expand(self, beam: Beam[S], depth: int, perturb: Perturb, nucleus: float, average_bonus: bool) -> Beam[S]:
         """Line 4 of Algorithm 2: expands every open slot by all its actions and keeps the best `width` candidates."""
-        open_, (batch, width) = beam.open, beam.node.shape
         prior = self._priors(beam, depth)
-        actions = prior.shape[-1]
-        child = self.trie.children(depth, beam.node, open_, actions)
-        logits = prior if child is None else prior + self.trie.correction(depth, child, average_bonus)
+        batch, width, actions = prior.shape
+        children = self.trie.children(depth, beam.node, None if beam.all_open else beam.open, actions)
+        logits = prior if children is None else prior + self.trie.correction(depth, children, average_bonus)
         conditional = gumbel.nucleus(gumbel.normalise(logits), nucleus)  # -inf where nothing is open, as the prior
         total = beam.round_log_prob[..., None] + conditional
         score = perturb(total, beam.score, depth)
-        waiting = beam.filled & beam.finished  # a finished slot stays one candidate, unchanged (METHOD 6)
-        score[..., 0] = torch.where(waiting, beam.score, score[..., 0])
+        if not beam.all_open:  # a finished slot stays one candidate, unchanged (METHOD 6)
+            score[..., 0] = torch.where(beam.filled & beam.finished, beam.score, score[..., 0])
         score = score.flatten(1)
-        best, choice = score.topk(min(width, score.shape[1]), dim=1)
-        complete = beam.complete & ((score > -torch.inf).sum(1) <= width)
-        if choice.shape[1] < width:
-            best = torch.nn.functional.pad(best, (0, width - best.shape[1]), value=-torch.inf)
-            choice = torch.nn.functional.pad(choice, (0, width - choice.shape[1]))
-        slot, action = choice // actions, choice % actions
-        filled, stays = best > -torch.inf, waiting.gather(1, slot)
-        grows = filled & ~stays
-
-        def pick(values: Tensor) -> Tensor:
-            return values.flatten(1).gather(1, choice)
-
-        edge = pick(prior).where(grows, 0)
-        node = self.trie.insert(
-            depth + 1, beam.node.gather(1, slot), action, edge, None if child is None else pick(child), grows
-        )
-        self._record_rest(beam, depth, prior, child, choice, grows)
-        state = self._step(beam, slot, action, grows)
-        done = self.problem.done(state)
-        dead = dead_ends(self.problem, state, done).view(batch, width)
-        finished = done.view(batch, width) | dead
+        best, choice = score.topk(width, dim=1)
+        complete = None if beam.complete is None else beam.complete & ((score > -torch.inf).sum(1) <= width)
+        place = choice + beam.offset(width * actions)  # among the candidates of all instances
+        row, action = place // actions, place % actions
+        filled, state = best > -torch.inf, beam.state.rows(row.flatten())
+        all_filled, known = bool(filled.all()), None if children is None else children.table(children.node, UNKNOWN)
+        edge, parent, child = prior.take(place), beam.node.take(row), None if known is None else known.take(place)
+        round_log_prob, leaf_depth = total.take(place), torch.full_like(row, depth + 1)
+        if beam.all_open and all_filled:
+            self._record_rest(beam, depth, prior.flatten(1).scatter(1, choice, -torch.inf), known)
+            node = self.trie.insert(depth + 1, parent, action, edge, child)
+            state = self.problem.step(state, action.flatten())
+        else:
+            stays = filled & beam.finished.take(row)
+            grows = filled & ~stays
+            self._record_rest(beam, depth, prior.flatten(1).scatter(1, choice, edge.masked_fill(grows, -torch.inf)), known)
+            edge = edge.where(grows, 0)
+            node = parent.where(stays, self.trie.insert(depth + 1, parent, action, edge, child, grows))
+            round_log_prob = beam.round_log_prob.take(row).where(stays, round_log_prob)
+            leaf_depth = beam.leaf_depth.take(row).where(stays, leaf_depth)
+            state = step_some(self.problem, state, action.flatten(), grows.flatten())
         return Beam(
             state=state,
-            node=node.where(~stays, beam.node.gather(1, slot)),
+            node=node,
             score=best,
-            log_prob=beam.log_prob.gather(1, slot) + edge,
-            round_log_prob=torch.where(stays, beam.round_log_prob.gather(1, slot), pick(total)),
+            log_prob=beam.log_prob.take(row) + edge,
+            round_log_prob=round_log_prob,
             filled=filled,
-            finished=finished,
-            dead=dead,
-            leaf_depth=torch.where(stays, beam.leaf_depth.gather(1, slot), depth + 1),
-            complete=complete,
+            finished=ended(self.problem, state).view(batch, width),
+            leaf_depth=leaf_depth,
+            complete=complete if complete is None or bool(complete.any()) else None,
+            all_filled=all_filled,
         )
 
-    def _step(
-        self,
-        beam: Beam[S],
-        slot: Int[Tensor, "batch beam"],
-        action: Int[Tensor, "batch beam"],
-        grows: Bool[Tensor, "batch beam"],
-    ) -> S:
-        """Moves every slot to its new state; slots that hold nothing repeat a legal action of a row that exists."""
-        batch, width = slot.shape
-        row = slot + torch.arange(batch, device=slot.device)[:, None] * width
-        state = beam.state.rows(row.flatten())
-        return step_some(self.problem, state, action.flatten(), grows.flatten())
+    def _record_rest(self, beam: Beam[S], depth: int, prior: Float[Tensor, "batch candidate"], known: Tensor | None) -> None:
+        """Sums the mass of the children that were never visited, while the whole prior is at hand.
 
-    def _record_rest(
-        self, beam: Beam[S], depth: int, prior: Tensor, child: Tensor | None, choice: Tensor, grows: Tensor
-    ) -> None:
-        """Sums the mass of the children that were never visited, while the whole prior is at hand."""
-        batch, width, actions = prior.shape
-        visited = torch.zeros(batch, width * actions + 1, dtype=torch.bool, device=prior.device)
-        visited.scatter_(1, choice.where(grows, width * actions), True)
-        unvisited = ~visited[:, :-1].view_as(prior)
-        if child is not None:
-            unvisited &= child == UNKNOWN
-        rest = torch.logsumexp(prior.masked_fill(~unvisited, -torch.inf), -1)
-        self.trie.rest[depth].scatter_(1, beam.node.where(beam.open, self.trie.nodes), rest)
+        `prior` is -inf at those that were chosen now; `known` are the nodes of those that were chosen before.
+        """
+        unvisited = prior.view(*beam.node.shape, -1)
+        if known is not None:
+            unvisited = unvisited.masked_fill_(known >= 0, -torch.inf)
+        rest = gumbel.log_sum_exp(unvisited).squeeze(-1)
+        self.trie.rest[depth].scatter_(1, beam.open_nodes(self.trie.nodes), rest)
 
     def _priors(self, beam: Beam[S], depth: int) -> Float[Tensor, "batch beam action"]:
         """The policy's log-probabilities at every open slot; the policy sees only nodes that it has not seen yet."""
-        open_, (batch, width) = beam.open.flatten(), beam.node.shape
-        evaluation = self.trie.evaluation[depth].gather(1, beam.node).flatten()
-        place = torch.arange(batch, device=open_.device).repeat_interleave(width) * self.trie.nodes
-        wanted = (open_ & (evaluation == UNKNOWN)).nonzero().squeeze(1)
-        known = (open_ & (evaluation != UNKNOWN)).nonzero().squeeze(1)
+        place, table = (beam.node + beam.offset(self.trie.nodes + 1)).flatten(), self.trie.prior[depth]
+        wanted = self._unknown(beam, depth)
         fresh = self._evaluate(beam, wanted, depth) if len(wanted) else None
-        table = self._table(depth, batch, fresh)
-        exact = gumbel.precise(open_.device)
-        if fresh is not None and len(wanted) == batch * width:
+        if fresh is not None and self.cache_priors:
+            table = self._remember(beam, depth, place if len(fresh) == len(place) else place.index_select(0, wanted), fresh)
+        exact = gumbel.precise(place.device)
+        if fresh is not None and len(fresh) == len(place):
             prior = fresh.to(exact)
+        elif table is not None:
+            prior = table.flatten(0, 1).index_select(0, place).to(exact)
+            if not beam.all_open:
+                prior.masked_fill_(~beam.open.view(-1, 1), -torch.inf)
         else:
-            source = fresh if fresh is not None else table
-            assert source is not None
-            prior = source.new_full((batch * width, source.shape[-1]), -torch.inf, dtype=exact)
-            if fresh is not None:
-                prior[wanted] = fresh.to(exact)
-        if table is not None:
-            rows = table.view(-1, table.shape[-1])
-            if len(known):
-                prior[known] = rows[place[known] + evaluation[known]].to(exact)
-                self.evaluator.cached.index_add_(0, known // width, torch.ones_like(known))
-            if fresh is not None:
-                node = beam.node.flatten()[wanted]
-                rows[place[wanted] + node] = fresh.to(rows.dtype)
-                self.trie.evaluation[depth, wanted // width, node] = node
-        return prior.view(batch, width, -1)
+            assert fresh is not None
+            prior = fresh.new_full((len(place), fresh.shape[1]), -torch.inf, dtype=exact).index_copy_(
+                0, wanted, fresh.to(exact)
+            )
+        return prior.view(*beam.node.shape, -1)
+
+    def _unknown(self, beam: Beam[S], depth: int) -> Int[Tensor, " row"]:
+        """The open rows whose priors are not kept."""
+        if self.trie.prior[depth] is None:
+            return gumbel.counting(beam.node.numel(), beam.node.device) if beam.all_open else flat_nonzero(beam.open)
+        known = self.trie.evaluation[depth].gather(1, beam.node) != UNKNOWN
+        if not beam.all_open:
+            known &= beam.open
+        self.evaluator.cached.add_(known.sum(1))
+        return flat_nonzero(~known if beam.all_open else beam.open & ~known)
+
+    def _remember(
+        self, beam: Beam[S], depth: int, place: Int[Tensor, " row"], fresh: Float[Tensor, "row action"]
+    ) -> Float[Tensor, "batch node action"]:
+        """Keeps new priors in the table of their level, which is allocated when the first ones arrive.
+
+        Forced rows may arrive before the policy has shown its float type: the table is widened when it does.
+        """
+        table = self.trie.prior[depth]
+        if table is None:
+            table = fresh.new_empty(len(beam.node), self.trie.nodes + 1, fresh.shape[1])
+        self.trie.prior[depth] = table = table.to(torch.promote_types(table.dtype, fresh.dtype))
+        table.flatten(0, 1).index_copy_(0, place, fresh.to(table.dtype))
+        node = beam.open_nodes(self.trie.nodes)
+        self.trie.evaluation[depth].scatter_(1, node, node)
+        return table
 
     def _evaluate(self, beam: Beam[S], wanted: Int[Tensor, " row"], depth: int) -> Float[Tensor, "row action"]:
         """The policy's log-probabilities at rows that have none yet. Of rows with equal keys only the first is computed."""
         state = beam.state.rows(wanted) if len(wanted) < beam.state.row_count else beam.state
-        instance, rows = wanted // beam.node.shape[1], torch.arange(len(wanted), device=wanted.device)
+        instance, rows = wanted // beam.node.shape[1], gumbel.counting(len(wanted), wanted.device)
         several = depth > 0 and self.trie.nodes > 1
         key = self.problem.key(state) if self.transpositions and several else None
         if key is None:
             return self.evaluator(state, rows, instance)
-        here, before = Known.of(instance, key, beam.node.flatten()[wanted]), self.trie.known[depth]
+        here, before = Known.of(instance, key, beam.node.take(wanted)), self.trie.known[depth]
         known = here if before is None else before.joined(here)
         distinct, again, first = known.repeats()
         if len(again) == 0:
             prior = self.evaluator(state, rows, instance)
         else:
             again = again - (len(known) - len(here))
-            own = torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False).nonzero().squeeze(1)
+            own = flat_nonzero(torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False))
             prior = self._share(state, instance, own, again, first, depth)
         if self.cache_priors:
             self.trie.known[depth] = known.rows(distinct)
@@ -278,13 +293,13 @@ class Search(Generic[S]):
 
         A prior belongs to a state. What is left, what was learnt and visits belong to prefixes and are never shared.
         """
-        fresh = self.evaluator(state, own, instance[own]) if len(own) else None
+        fresh = self.evaluator(state, own, instance.index_select(0, own)) if len(own) else None
         table, before = self.trie.prior[depth], self.trie.known[depth]
         sources = [source for source in (fresh, table) if source is not None]
         kind = torch.promote_types(sources[0].dtype, sources[-1].dtype)
         prior = sources[0].new_empty(len(instance), sources[0].shape[-1], dtype=kind)
         if fresh is not None:
-            prior[own] = fresh.to(kind)
+            prior.index_copy_(0, own, fresh.to(kind))
         if before is not None and table is not None:
             old = first < len(before)
             lender = before.entry[first[old]]
@@ -292,26 +307,19 @@ class Search(Generic[S]):
             new, lender = again[~old], first[~old] - len(before)
         else:
             new, lender = again, first
-        prior[new] = prior[lender]
-        right = self.evaluator.borrow(state, again, instance[again], prior[again])
+        prior.index_copy_(0, new, prior.index_select(0, lender))
+        right = self.evaluator.borrow(state, again, instance.index_select(0, again), prior.index_select(0, again))
         if not bool(right.all()):
             wrong = again[~right]
             prior[wrong] = self.evaluator(state, wrong, instance[wrong]).to(kind)
         return prior
 
-    def _table(self, depth: int, batch: int, fresh: Tensor | None) -> Tensor | None:
-        """Where the priors of a level are kept, allocated when its first ones arrive; None without a cache.
-
-        Forced rows may arrive before the policy has shown its float type: the table is widened when it does.
-        """
-        table = self.trie.prior[depth]
-        if self.cache_priors and fresh is not None:
-            if table is None:
-                table = fresh.new_empty(batch, self.trie.nodes, fresh.shape[-1])
-            self.trie.prior[depth] = table = table.to(torch.promote_types(table.dtype, fresh.dtype))
-        return table
-
     def _objective(self, beam: Beam[S]) -> Float[Tensor, "batch beam"]:
-        dead, filled = beam.dead.flatten(), beam.filled.flatten()
-        value = final_objective(self.problem, beam.state, dead, filled).view_as(beam.score)
+        dead = dead_ends(self.problem, beam.state, self.problem.done(beam.state))
+        value = final_objective(self.problem, beam.state, dead, beam.filled.flatten()).view_as(beam.score)
         return value.masked_fill(~beam.filled, -torch.inf)
+
+
+def flat_nonzero(mask: Bool[Tensor, "..."]) -> Int[Tensor, " row"]:
+    """Where a mask holds, counted over all its elements."""
+    return mask.flatten().nonzero().squeeze(1)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
-from gumbeldore.gumbel import log_add_exp, precise
+from gumbeldore.gumbel import NEGLIGIBLE, bounded, counting, log_add_exp, precise
 
 UNKNOWN = -1
 CODE = (-0x3B314601E57A13AD, -0x61C8864680B583EB)
@@ -36,7 +36,7 @@ class Known:
         return len(self.code)
 
     def rows(self, index: Int[Tensor, " selected"]) -> Known:
-        return Known(self.code[index], self.entry[index])
+        return Known(self.code.index_select(0, index), self.entry.index_select(0, index))
 
     def joined(self, more: Known) -> Known:
         return Known(torch.cat([self.code, more.code]), torch.cat([self.entry, more.entry]))
@@ -53,16 +53,31 @@ class Known:
             return order, order[:0], order[:0]
         begins = torch.nn.functional.pad(begins, (1, 0), value=True)
         distinct, later = order[begins], (~begins).nonzero().squeeze(1)
-        again, first = order[later], distinct[begins.cumsum(0)[later] - 1]
-        same = (self.entry[again, :3] == self.entry[first, :3]).all(1)
-        return distinct, again[same], first[same]
+        again, first = order.index_select(0, later), distinct.take(begins.cumsum(0).take(later) - 1)
+        same = (self.entry.index_select(0, again) == self.entry.index_select(0, first))[:, :3].all(1)
+        return (distinct, again, first) if bool(same.all()) else (distinct, again[same], first[same])
+
+
+@dataclass(frozen=True)
+class Children:
+    """The visited children of the nodes of a beam: where they stand in tables of all slots and actions."""
+
+    shape: tuple[int, int, int]  # of a table: instances, slots, actions
+    place: Int[Tensor, " each"]  # of each child in a flat table; behind its end if the parent is not in the beam
+    node: Int[Tensor, "batch child"]
+
+    def table(self, values: Num[Tensor, "batch child"], otherwise: float) -> Num[Tensor, "batch beam action"]:
+        """A table of the children's values."""
+        batch, beam, actions = self.shape
+        flat = values.new_full(((batch * beam + 1) * actions,), otherwise)
+        return flat.scatter_(0, self.place, values.flatten())[:-actions].view(self.shape)
 
 
 @dataclass
 class Trie:
     """Search trees, one per instance. Level 0 holds the root (node 0) only."""
 
-    parent: Int[Tensor, "depth batch node"]  # index of the parent one level up
+    parent: Int[Tensor, "depth batch node"]  # index of the parent one level up; the spare column for nodes not in use
     action: Int[Tensor, "depth batch node"]  # the action that leads here from the parent
     edge: Float[Tensor, "depth batch node"]  # log-probability of that action under the original policy
     rest: Float[Tensor, "depth batch node"]  # log mass of the children never visited, as a fraction of the node's own
@@ -85,6 +100,7 @@ class Trie:
         count[0] = 1
         parent, action, visits, evaluation = integers
         edge, rest, left, bonus = numbers
+        parent.fill_(nodes)
         evaluation.fill_(UNKNOWN)
         width, levels = [1] + [0] * horizon, horizon + 1
         return cls(parent, action, edge, rest, left, bonus, visits, evaluation, count, width, [None] * levels, [None] * levels)
@@ -98,30 +114,25 @@ class Trie:
         return self.width[depth] if depth < len(self.width) else 0
 
     def children(
-        self, depth: int, node: Int[Tensor, "batch beam"], open_: Bool[Tensor, "batch beam"], actions: int
-    ) -> Int[Tensor, "batch beam action"] | None:
-        """The child of each beam node by action, UNKNOWN where it was never visited; None if there is none at all."""
+        self, depth: int, node: Int[Tensor, "batch beam"], open_: Bool[Tensor, "batch beam"] | None, actions: int
+    ) -> Children | None:
+        """The visited children of the open nodes of a beam (None: all are); None if the level below is empty."""
         used = self.used(depth + 1)
         if used == 0:
             return None
         batch, beam = node.shape
-        slot = torch.full((batch, self.nodes + 1), beam, device=node.device)
-        slot.scatter_(1, node.where(open_, self.nodes), torch.arange(beam, device=node.device).expand(batch, beam))
-        slot[:, self.nodes] = beam
-        child = torch.arange(used, device=node.device).expand(batch, used)
-        parent = self.parent[depth + 1, :, :used].where(child < self.count[depth + 1, :, None], self.nodes)
-        target = slot.gather(1, parent) * actions + self.action[depth + 1, :, :used]
-        table = torch.full((batch, (beam + 1) * actions), UNKNOWN, device=node.device)
-        return table.scatter_(1, target, child).view(batch, beam + 1, actions)[:, :beam]
+        rows = counting(batch * beam, node.device).view(batch, beam)
+        if open_ is not None:
+            node, rows = node.where(open_, self.nodes), rows.where(open_, batch * beam)
+        row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
+        place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
+        return Children((batch, beam, actions), place.flatten(), counting(used, node.device).expand(batch, used))
 
-    def correction(
-        self, depth: int, child: Int[Tensor, "batch beam action"], average: bool
-    ) -> Float[Tensor, "batch beam action"]:
+    def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
-        left, bonus, visits = self.left[depth + 1], self.bonus[depth + 1], self.visits[depth + 1]
-        value = left + (bonus / visits.clamp(min=1) if average else bonus)
-        flat = value.gather(1, child.clamp(min=0).flatten(1)).view_as(child)
-        return flat.where(child != UNKNOWN, 0)
+        level = depth + 1, slice(None), slice(children.node.shape[1])
+        bonus = self.bonus[level] / self.visits[level].clamp(min=1) if average else self.bonus[level]
+        return children.table(self.left[level] + bonus, 0)
 
     def insert(
         self,
@@ -130,34 +141,44 @@ class Trie:
         action: Int[Tensor, "batch beam"],
         edge: Float[Tensor, "batch beam"],
         known: Int[Tensor, "batch beam"] | None,
-        valid: Bool[Tensor, "batch beam"],
+        valid: Bool[Tensor, "batch beam"] | None = None,
     ) -> Int[Tensor, "batch beam"]:
-        """Nodes at `depth` for the valid slots: the `known` ones, new ones for the rest. Invalid slots get the spare column."""
-        new = valid if known is None else valid & (known == UNKNOWN)
-        node = self.count[depth, :, None] + new.cumsum(1) - 1
+        """Nodes at `depth` for the valid slots (None: all): the `known` ones, new ones for the rest.
+
+        Invalid slots get the spare column.
+        """
+        new = known == UNKNOWN if known is not None else torch.ones_like(parent, dtype=torch.bool)
+        if valid is not None:
+            new &= valid
+        count = self.count[depth]
+        node = new.cumsum(1).add_(count[:, None])
+        count.copy_(node[:, -1])
+        node.sub_(1)
         if known is not None:
             node = node.where(new, known)
-        node = node.where(valid, self.nodes)
+        if valid is not None:
+            node = node.where(valid, self.nodes)
         self.parent[depth].scatter_(1, node, parent)
         self.action[depth].scatter_(1, node, action)
         self.edge[depth].scatter_(1, node, edge)
-        self.count[depth] += new.sum(1)
-        self.width[depth] = min(self.nodes, self.width[depth] + valid.shape[1])
+        self.width[depth] = min(self.nodes, self.width[depth] + parent.shape[1])
         return node
 
     def trace(
         self, leaf: Int[Tensor, "batch beam"], leaf_depth: Int[Tensor, "batch beam"], depth: int
     ) -> tuple[Int[Tensor, "depth batch beam"], Int[Tensor, "depth batch beam"]]:
         """The nodes (levels 1 .. depth) and actions on the way to each leaf; spare column and -1 below the leaf."""
-        nodes = torch.full((depth, *leaf.shape), self.nodes, device=leaf.device)
-        actions = torch.full_like(nodes, -1)
-        current = leaf
+        nodes, actions = [leaf.new_empty(0, *leaf.shape)], [leaf.new_empty(0, *leaf.shape)]
+        together = bool((leaf_depth == depth).all())
         for level in range(depth, 0, -1):
-            inside = leaf_depth >= level
-            nodes[level - 1] = current.where(inside, self.nodes)
-            actions[level - 1] = self.action[level].gather(1, current).where(inside, -1)
-            current = self.parent[level].gather(1, current).where(inside, current)
-        return nodes, actions
+            node, action, above = leaf, self.action[level].gather(1, leaf), self.parent[level].gather(1, leaf)
+            if not together:
+                inside = leaf_depth >= level
+                node, action, above = node.where(inside, self.nodes), action.where(inside, -1), above.where(inside, leaf)
+            nodes.insert(1, node[None])
+            actions.insert(1, action[None])
+            leaf = above
+        return torch.cat(nodes), torch.cat(actions)
 
     def learn(
         self,
@@ -170,6 +191,7 @@ class Trie:
         self.bonus[levels].scatter_add_(2, nodes, shift.where(filled, 0).expand(nodes.shape).to(self.bonus.dtype))
         self.visits[levels].scatter_add_(2, nodes, filled.long().expand(nodes.shape))
 
+    @torch.inference_mode()
     def remove(
         self, leaf: Int[Tensor, "batch beam"], leaf_depth: Int[Tensor, "batch beam"], filled: Bool[Tensor, "batch beam"]
     ) -> None:
@@ -189,10 +211,8 @@ class Trie:
         shape = (self.count.shape[1], self.nodes + 1)
         if below == 0:
             return self.left.new_full(shape, -torch.inf)[:, :used]
-        in_use = torch.arange(below, device=self.count.device) < self.count[depth + 1, :, None]
-        parent = self.parent[depth + 1, :, :below].where(in_use, self.nodes)
+        parent = self.parent[depth + 1, :, :below]
         mass = self.edge[depth + 1, :, :below] + self.left[depth + 1, :, :below]
         largest = self.left.new_full(shape, -torch.inf).scatter_reduce_(1, parent, mass, "amax")
-        offset = largest.where(largest != -torch.inf, 0)
-        total = self.left.new_zeros(shape).scatter_add_(1, parent, (mass - offset.gather(1, parent)).exp())
-        return (total.log() + offset)[:, :used]
+        mass.sub_(bounded(largest).gather(1, parent)).clamp_(min=NEGLIGIBLE).exp_()
+        return self.left.new_zeros(shape).scatter_add_(1, parent, mass).log_().add_(largest)[:, :used]

@@ -12,7 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.gumbel import precise
 from gumbeldore.problem import Examples, Problem, State
-from gumbeldore.problems.geometry import augment, check_nearest, nearest_candidates
+from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
 from gumbeldore.problems.hashing import hash_set
 
 LARGEST_DEMAND = 9
@@ -130,31 +130,32 @@ class CVRP(Problem[CVRPState]):
 
     def mask(self, state: CVRPState) -> Bool[Tensor, "row action"]:
         via_depot = state.choosable
-        fits = state.demands[:, 1:][state.instance] <= state.remaining[:, None]
+        fits = state.demands.index_select(0, state.instance)[:, 1:] <= state.remaining[:, None]
         direct = via_depot & fits & (state.current != 0)[:, None]
         return torch.stack([direct, via_depot], -1).flatten(1)
 
     def done(self, state: CVRPState) -> Bool[Tensor, " row"]:
-        return state.visited.all(1)
+        return all_true(state.visited)
 
     def step(self, state: CVRPState, action: Int[Tensor, " row"]) -> CVRPState:
-        done = self.done(state)
-        action = action.where(~done, 0)  # customer 0 of a finished row is visited already
+        moving, instance = ~self.done(state), state.instance
+        action = action.where(moving, 0)  # customer 0 of a finished row is visited already
         customer, via_depot = action // 2, action % 2 == 1
-        node, here = customer + 1, state.nodes[state.instance, state.current]
-        there, depot = state.nodes[state.instance, node], state.nodes[state.instance, 0]
-        way = torch.where(via_depot, distance(here, depot) + distance(depot, there), distance(here, there))
-        load = torch.where(via_depot, state.capacity[state.instance], state.remaining) - state.demands[state.instance, node]
+        node, nodes = customer + 1, state.nodes.to(state.length.dtype)
+        here, there, depot = (points_at(nodes, instance, place) for place in (state.current, node, torch.zeros_like(node)))
+        way = distance(here, torch.where(via_depot[:, None], depot, there)) + distance(depot, there).where(via_depot, 0)
+        demand = state.demands.take(torch.add(node, instance, alpha=state.demands.shape[1]))
+        load = torch.where(via_depot, state.capacity.index_select(0, instance), state.remaining) - demand
         return replace(
             state,
-            current=node.where(~done, state.current),
-            remaining=load.where(~done, state.remaining),
+            current=node.where(moving, state.current),
+            remaining=load.where(moving, state.remaining),
             visited=state.visited.scatter(1, customer[:, None], True),
-            length=state.length + way.where(~done, 0),
+            length=state.length + way.where(moving, 0),
         )
 
     def objective(self, state: CVRPState) -> Float[Tensor, " row"]:
-        here, depot = state.nodes[state.instance, state.current], state.nodes[state.instance, 0]
+        here, depot = points_at(state.nodes, state.instance, state.current), state.nodes[state.instance, 0]
         return -(state.length + distance(here, depot))
 
     def horizon(self, state: CVRPState) -> int:
@@ -252,7 +253,7 @@ def capacity_left(
 def distance(a: Float[Tensor, "row 2"], b: Float[Tensor, "row 2"]) -> Float[Tensor, " row"]:
     """Euclidean, in the type that lengths are kept in."""
     kind = precise(a.device)
-    return (a.to(kind) - b.to(kind)).square().sum(1).sqrt()
+    return (a.to(kind) - b.to(kind)).square_().sum(1).sqrt_()
 
 
 def integers(name: str, values: Tensor | int, device: torch.device) -> Int[Tensor, "..."]:

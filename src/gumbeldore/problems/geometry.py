@@ -39,6 +39,18 @@ def rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"
     return torch.where(outside, inside.clamp(0, 1), points)
 
 
+def points_at(
+    points: Float[Tensor, "batch point 2"], instance: Int[Tensor, " row"], index: Int[Tensor, " row"]
+) -> Float[Tensor, "row 2"]:
+    """`points[instance, index]`, faster."""
+    return points.flatten(0, 1).index_select(0, torch.add(index, instance, alpha=points.shape[1]))
+
+
+def all_true(values: Bool[Tensor, "row column"]) -> Bool[Tensor, " row"]:
+    """`values.all(1)`, which takes twice as long on a CPU."""
+    return values.sum(1) == values.shape[1]
+
+
 def nearest_candidates(
     origin: Float[Tensor, "row 2"],
     points: Float[Tensor, "row point 2"],

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.gumbel import mix
 from gumbeldore.problem import Examples, Problem, State
 from gumbeldore.problems.gomoku_bot import WIN, bot_move, has_five
+from gumbeldore.problems.hashing import hash_numbers
 from gumbeldore.solutions import Solutions
 
 WHITE, EMPTY, BLACK = 1, 0, -1
@@ -153,9 +153,7 @@ class Gomoku(Problem[GomokuState]):
 
     def key(self, state: GomokuState) -> Int[Tensor, "row 2"]:
         """A 128-bit hash of the board and the player to move: the order of the stones does not matter."""
-        weights = mix(torch.arange(1, 2 * self.cells + 3, device=state.device)).view(2, -1)
-        parts = torch.cat([state.board, state.to_move[:, None]], 1).long()
-        return torch.stack([(parts * weight).sum(1) for weight in weights], 1)
+        return hash_numbers(torch.cat([state.board, state.to_move[:, None]], 1).long())
 
 
 def random_winner(solutions: Solutions, generator: torch.Generator) -> Int[Tensor, " batch"]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.gumbel import mix, precise
 from gumbeldore.problem import Examples, Problem, State
+from gumbeldore.problems.hashing import hash_numbers
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,10 @@ class JSSPState(State):
 
     def next_starts(self) -> Num[Tensor, "row job"]:
         """r_i: when each job's next operation would start if it were scheduled now. Meaningless for finished jobs."""
-        jobs = torch.arange(self.jobs, device=self.device)
+        size = self.jobs * self.operations
+        job = torch.arange(0, size, self.operations, device=self.device)
         operation = self.scheduled.clamp(max=self.operations - 1)
-        machine = self.machines.take((self.instance[:, None] * self.jobs + jobs) * self.operations + operation)
+        machine = self.machines.take(operation.add_(job).add_(self.instance[:, None], alpha=size))
         return torch.maximum(self.job_available, self.machine_available.gather(1, machine))
 
 
@@ -115,10 +117,11 @@ class JSSP(Problem[JSSPState]):
         return ~state.unfinished.any(1)
 
     def step(self, state: JSSPState, action: Int[Tensor, " row"]) -> JSSPState:
-        job = action.where(~self.done(state), 0)[:, None]
+        job = action.where(state.unfinished.any(1), 0)[:, None]
         operation = state.scheduled.gather(1, job)
         moving = operation < state.operations
-        place = (state.instance[:, None] * state.jobs + job) * state.operations + operation.clamp(max=state.operations - 1)
+        place = torch.add(job, state.instance[:, None], alpha=state.jobs).mul_(state.operations)
+        place.add_(operation.clamp(max=state.operations - 1))
         resources = torch.cat([job, state.machines.take(place) + state.jobs], 1)
         held = state.available.gather(1, resources)
         end = torch.where(moving, completion(held, 1, state.times.take(place)), held)
@@ -165,15 +168,15 @@ class JSSP(Problem[JSSPState]):
         return replace(state, scheduled=scheduled, available=available.view(rows, columns)[:, :-1].contiguous())
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
-        """A hash of what the future depends on: counters, machines, the unfinished jobs' next starts, the makespan so far.
+        """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.
 
         A job's own availability matters only through its next start r_i, because machines never become available earlier.
         """
         parts = [state.machine_available, state.next_starts().where(state.unfinished, 0), state.available.amax(1, keepdim=True)]
-        times = torch.cat(parts, 1)
-        values = torch.cat([state.scheduled, times.view(torch.int64 if times.element_size() == 8 else torch.int32)], 1)
-        salts = mix(torch.arange(1, 2 * values.shape[1] + 1, device=state.device)).view(2, -1)
-        return mix(mix(values[:, None] + salts)).sum(2)
+        if state.available.is_floating_point():
+            times = torch.cat(parts, 1)
+            parts = [mix(times.view(torch.int64 if times.element_size() == 8 else torch.int32).long())]
+        return hash_numbers(torch.cat([state.scheduled, *parts], 1))
 
 
 def completion(available: Num[Tensor, "..."], axis: int, time: Num[Tensor, "..."]) -> Num[Tensor, "..."]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.gumbel import precise
 from gumbeldore.problem import Examples, Problem, State
-from gumbeldore.problems.geometry import augment, check_nearest, nearest_candidates
+from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
 from gumbeldore.problems.hashing import hash_set
 
 
@@ -99,7 +99,7 @@ class TSP(Problem[TSPState]):
         return state.choosable
 
     def done(self, state: TSPState) -> Bool[Tensor, " row"]:
-        return state.visited.all(1)
+        return all_true(state.visited)
 
     def step(self, state: TSPState, action: Int[Tensor, " row"]) -> TSPState:
         action = action.where(~self.done(state), state.current)
@@ -144,5 +144,5 @@ class TSP(Problem[TSPState]):
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates
-        gap = (coordinates[state.instance, a] - coordinates[state.instance, b]).to(state.length.dtype)
-        return gap.square().sum(1).sqrt()
+        gap = points_at(coordinates, state.instance, a) - points_at(coordinates, state.instance, b)
+        return gap.to(state.length.dtype).square_().sum(1).sqrt_()
