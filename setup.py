@@ -12,13 +12,17 @@ AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
 KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
 
 
+OPENMP = ["-fopenmp"] if platform.system() == "Linux" else []  # the threads that PyTorch has, too; elsewhere one
+
+
 def extension(kind: str, flags: list[str]) -> Extension:
     name = f"_blocks_{kind}"
     return Extension(
         f"gumbeldore.policies.{name}",
         ["src/gumbeldore/policies/blocks.cpp"],
         define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
-        extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-Wno-psabi", *flags],
+        extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],
+        extra_link_args=OPENMP,
         py_limited_api=True,
         optional=True,
         language="c++",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -94,8 +96,11 @@ def random_layout(tokens, asking, generator):
         return layout
     chosen = order[torch.rand(tokens, generator=generator)[order] < 0.4]
     rows = torch.randperm(len(chosen), generator=generator)
-    return layout._replace(
-        query_starts=find_starts(segment[chosen].bincount(minlength=count)), query_tokens=chosen.int(), query_rows=rows.int()
+    return replace(
+        layout,
+        query_starts=find_starts(segment[chosen].bincount(minlength=count)),
+        query_tokens=chosen.int(),
+        query_rows=rows.int(),
     )
 
 

@@ -12,6 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
 constexpr int LANES = 16, WIDE = 4, HIGH = 6;
@@ -36,42 +40,58 @@ typedef int Integers __attribute__((vector_size(LANES * 4), aligned(4)));
 INLINE Vector all(float x) { return x - Vector{}; }
 INLINE Vector load(const float *from) { return *(const Vector *)from; }
 INLINE void store(float *to, Vector x) { *(Vector *)to = x; }
-INLINE Vector smaller(Vector a, Vector b) { return a < b ? a : b; }
-INLINE Vector larger(Vector a, Vector b) { return a > b ? a : b; }
 
-// Powers of two, to about 1e-7 of their value. None is below 2^-100: products of smaller numbers are slow.
-INLINE Vector power(Vector x) {
-    x = x < -100 ? all(-100) : x;  // written so that what is not a number stays so
-    x = x > 127 ? all(127) : x;
+// Written so that an x that is not a number stays so. Compilers do not find the instruction on their own.
+#if defined(__AVX512F__)
+INLINE Vector at_least(float low, Vector x) { return (Vector)_mm512_max_ps((__m512)all(low), (__m512)x); }
+INLINE Vector at_most(float high, Vector x) { return (Vector)_mm512_min_ps((__m512)all(high), (__m512)x); }
+#elif defined(__AVX2__)
+INLINE Vector at_least(float low, Vector x) { return (Vector)_mm256_max_ps((__m256)all(low), (__m256)x); }
+INLINE Vector at_most(float high, Vector x) { return (Vector)_mm256_min_ps((__m256)all(high), (__m256)x); }
+#else
+INLINE Vector at_least(float low, Vector x) { return x < low ? all(low) : x; }
+INLINE Vector at_most(float high, Vector x) { return x > high ? all(high) : x; }
+#endif
+
+// Powers of two, to about 1e-7 of their value, of numbers between -126 and 127.
+INLINE Vector small_power(Vector x) {
     Vector shifted = x + 12582912.0f;  // 1.5 * 2^23: the last bits hold the nearest integer
     Vector rest = x - (shifted - 12582912.0f);
-    Vector y = all(1.5345811e-4f);
-    y = y * rest + 1.3399931e-3f;
-    y = y * rest + 9.6184891e-3f;
-    y = y * rest + 5.5503286e-2f;
-    y = y * rest + 2.4022646e-1f;
-    y = y * rest + 6.9314718e-1f;
-    y = y * rest + 1.0f;
+    Vector y = all(1.3276470e-3f);
+    y = y * rest + 9.6755410e-3f;
+    y = y * rest + 5.5507135e-2f;
+    y = y * rest + 2.4022120e-1f;
+    y = y * rest + 6.9314694e-1f;
+    y = y * rest + 1.0000001f;
     return (Vector)((Integers)y + ((Integers)shifted << 23));
 }
 
-// The normal distribution's mass below x. The logarithm of that below -|x| is nearly a parabola.
-INLINE Vector normal(Vector x) {
-    Vector t = smaller(larger(x, -x), all(6));
-    Vector y = all(3.6791957e-6f);
-    y = y * t - 5.8765145e-6f;
-    y = y * t - 6.0733058e-4f;
-    y = y * t + 7.7434210e-3f;
-    y = y * t - 5.3038299e-2f;
-    y = y * t - 4.5898587e-1f;
-    y = y * t - 1.1511445f;
-    y = y * t - 9.9999821e-1f;
-    y = power(y);
-    return x > 0 ? 1 - y : y;
+// Of any numbers. None is below 2^-100: products of smaller numbers are slow.
+INLINE Vector power(Vector x) { return small_power(at_most(127, at_least(-100, x))); }
+
+INLINE Vector size_of(Vector x) { return (Vector)((Integers)x & 0x7fffffff); }
+
+// The normal distribution's mass below -t, for t between 0 and 6. Its logarithm is nearly a parabola.
+INLINE Vector tail(Vector t) {
+    Vector y = all(3.1774936e-5f);
+    y = y * t - 7.5691630e-4f;
+    y = y * t + 8.0369757e-3f;
+    y = y * t - 5.3337406e-2f;
+    y = y * t - 4.5883432e-1f;
+    y = y * t - 1.1511772f;
+    y = y * t - 9.9999630e-1f;
+    return small_power(y);
 }
 
-INLINE Vector gelu(Vector x) { return x * normal(x); }
-INLINE Vector gelu_slope(Vector x) { return normal(x) + x * 0.39894228f * power(x * x * -0.72134752f); }
+INLINE Vector gelu(Vector x) {
+    Vector t = at_most(6, size_of(x));
+    return at_least(0, x) - t * tail(t);
+}
+
+INLINE Vector gelu_slope(Vector x) {
+    Vector mass = tail(at_most(6, size_of(x)));
+    return (x > 0 ? 1 - mass : mass) + x * 0.39894228f * power(x * x * -0.72134752f);
+}
 
 // ---------------------------------------------------------------------------------------------------------- products
 
@@ -280,7 +300,7 @@ static void attend(int queries, int keys, const float *query, long row_q, const 
             for (int k = 0; k < keys; k++) {
                 Vector score;
                 some_scores<size, 1>(lanes, key + k * row, row, bias ? bias + k : bias, Vector{}, &score);
-                shift = larger(shift, score);
+                shift = score > shift ? score : shift;
             }
             mix<size>(keys, lanes, key, value, row, bias, shift, total, mixed);
         }
@@ -422,7 +442,7 @@ static void scatter(int count, const int *tokens, int first, const float *from, 
     for (int i = 0; i < count; i++) memcpy(to + (long)(tokens ? tokens[first + i] : first + i) * d, from + (long)i * row, d * 4);
 }
 
-// The segments of a part that go through the block together, and where their tokens and queries are.
+// Segments that go through a block together, and where their tokens and queries are.
 struct Chunk {
     int begin, end, first, tokens, first_query, queries;
     const int *query_starts, *query_tokens, *query_rows;
@@ -438,124 +458,134 @@ struct Chunk {
     }
 };
 
+static std::vector<Chunk> chunks_of(const Layout &layout, int segments) {
+    std::vector<Chunk> chunks;
+    for (int begin = 0; begin < segments; begin = chunks.back().end) chunks.emplace_back(layout, begin, segments);
+    return chunks;
+}
+
 static void key_scores(const Layout &layout, float slope, int first, int count, float *scores) {
     for (int i = 0; i < count; i++) scores[i] = slope * layout.positions[layout.tokens ? layout.tokens[first + i] : first + i];
 }
 
-extern "C" void gumbeldore_forward(const Weights *weights, const Layout *layout, const Kept *kept, int from, int last,
-                                   const float *x, float *y) {
-    const Weights &w = *weights;
+static void forward(const Weights &w, const Layout &layout, const Chunk &chunk, const Kept *kept, const float *x, float *y) {
     int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
-    bool slopes = w.slopes && layout->positions;
-    for (int begin = from; begin < last;) {
-        Chunk chunk(*layout, begin, last);
-        int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
-        scratch.begin((size_t)(n + 2 * m) * D + (size_t)n * R + (size_t)m * (2 * D) + (size_t)STRIP * F + n + 256);
-        float *own = kept ? kept->x + (long)t0 * D : scratch.take((size_t)n * D);
-        float *query = kept ? kept->query + (long)q0 * D : scratch.take((size_t)m * D);
-        float *rest = kept ? kept->rest + (long)t0 * R : scratch.take((size_t)n * R);
-        float *mixed = kept ? kept->mixed + (long)q0 * D : scratch.take((size_t)m * D);
-        float *middle = kept ? kept->middle + (long)q0 * D : scratch.take((size_t)m * D);
-        float *output = kept ? scratch.take((size_t)m * D) : middle;
-        float *hidden = scratch.take((size_t)STRIP * F), *scores = scratch.take(n);
+    int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
+    bool slopes = w.slopes && layout.positions;
+    scratch.begin((size_t)(n + 4 * m) * D + (size_t)n * R + (size_t)STRIP * F + n + 256);
+    float *own = kept ? kept->x + (long)t0 * D : scratch.take((size_t)n * D);
+    float *query = kept ? kept->query + (long)q0 * D : scratch.take((size_t)m * D);
+    float *rest = kept ? kept->rest + (long)t0 * R : scratch.take((size_t)n * R);
+    float *mixed = kept ? kept->mixed + (long)q0 * D : scratch.take((size_t)m * D);
+    float *middle = kept ? kept->middle + (long)q0 * D : scratch.take((size_t)m * D);
+    float *output = kept ? scratch.take((size_t)m * D) : middle;
+    float *hidden = scratch.take((size_t)STRIP * F), *scores = scratch.take(n);
 
-        gather(n, layout->tokens, t0, x, d, own, D);
-        gather(m, chunk.query_tokens, q0, x, d, middle, D);
-        if (kept && kept->asking) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
-        product<SET>(m, d, d, middle, D, w.query, w.query_bias, query, D);
-        product<SET>(n, d, 2 * d, own, D, w.rest, nullptr, rest, R);
-        for (int s = begin; s < chunk.end; s++) {
-            int k = layout->starts[s] - t0, keys = layout->starts[s + 1] - t0 - k;
-            int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
-            if (queries)
-                for (int h = 0; h < w.heads; h++) {
-                    const float *key = rest + (long)k * R + h * size;
-                    if (slopes) key_scores(*layout, w.slopes[h], t0 + k, keys, scores);
-                    WITH_SIZE(size, attend<SIZE>(queries, keys, query + (long)q * D + h * size, D, key, key + d, R,
-                                                 slopes ? scores : nullptr, mixed + (long)q * D + h * size, D,
-                                                 kept ? kept->logs + (long)(q0 + q) * w.heads + h : nullptr, w.heads));
-                }
+    gather(n, layout.tokens, t0, x, d, own, D);
+    gather(m, chunk.query_tokens, q0, x, d, middle, D);
+    if (kept && kept->asking) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
+    product<SET>(m, d, d, middle, D, w.query, w.query_bias, query, D);
+    product<SET>(n, d, 2 * d, own, D, w.rest, nullptr, rest, R);
+    for (int s = chunk.begin; s < chunk.end; s++) {
+        int k = layout.starts[s] - t0, keys = layout.starts[s + 1] - t0 - k;
+        int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
+        for (int h = 0; queries && h < w.heads; h++) {
+            long at = (long)q * D + h * size, key = (long)k * R + h * size;
+            if (slopes) key_scores(layout, w.slopes[h], t0 + k, keys, scores);
+            WITH_SIZE(size, attend<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, slopes ? scores : nullptr,
+                                         mixed + at, D, kept ? kept->logs + (long)(q0 + q) * w.heads + h : nullptr, w.heads));
         }
-        product<ADD>(m, d, d, mixed, D, w.out, w.out_bias, middle, D);
-        if (kept) memcpy(output, middle, (size_t)m * D * 4);
-        for (int i = 0; i < m; i += STRIP) {
-            int rows = std::min(STRIP, m - i);
-            if (kept)
-                product<KEEP>(rows, d, w.ff, middle + (long)i * D, D, w.widen, w.widen_bias, hidden, F, kept->hidden + (long)(q0 + i) * F);
-            else
-                product<GELU>(rows, d, w.ff, middle + (long)i * D, D, w.widen, w.widen_bias, hidden, F);
-            product<ADD>(rows, w.ff, d, hidden, F, w.narrow, w.narrow_bias, output + (long)i * D, D);
+    }
+    product<ADD>(m, d, d, mixed, D, w.out, w.out_bias, middle, D);
+    if (kept) memcpy(output, middle, (size_t)m * D * 4);
+    for (int i = 0; i < m; i += STRIP) {
+        int rows = std::min(STRIP, m - i);
+        const float *here = middle + (long)i * D;
+        if (kept)
+            product<KEEP>(rows, d, w.ff, here, D, w.widen, w.widen_bias, hidden, F, kept->hidden + (long)(q0 + i) * F);
+        else
+            product<GELU>(rows, d, w.ff, here, D, w.widen, w.widen_bias, hidden, F);
+        product<ADD>(rows, w.ff, d, hidden, F, w.narrow, w.narrow_bias, output + (long)i * D, D);
+    }
+    scatter(m, chunk.query_rows, q0, output, D, y, d);
+}
+
+static void backward(const Weights &w, const Layout &layout, const Chunk &chunk, const Kept &kept, const Sums &sums,
+                     const float *of_y, float *of_x) {
+    int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
+    int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first, longest = n + 2 * LANES;
+    bool slopes = w.slopes && layout.positions;
+    scratch.begin((size_t)(3 * m + n) * D + (size_t)n * R + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
+    float *gradient = scratch.take((size_t)m * D), *of_mixed = scratch.take((size_t)m * D);
+    float *of_query = scratch.take((size_t)m * D), *of_rest = scratch.take((size_t)n * R), *of_own = scratch.take((size_t)n * D);
+    float *hidden = scratch.take((size_t)STRIP * F), *of_hidden = scratch.take((size_t)STRIP * F);
+    float *scores = scratch.take(longest), *less = scratch.take(longest), *means = scratch.take(longest);
+    float *room = scratch.take((size_t)3 * longest * size);
+    memset(scores, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
+    memset(of_rest, 0, (size_t)n * R * 4), memset(of_query, 0, (size_t)m * D * 4), memset(gradient, 0, (size_t)m * D * 4);
+    const float *own = kept.x + (long)t0 * D, *query = kept.query + (long)q0 * D, *rest = kept.rest + (long)t0 * R;
+    const float *mixed = kept.mixed + (long)q0 * D, *middle = kept.middle + (long)q0 * D;
+
+    gather(m, chunk.query_rows, q0, of_y, d, gradient, D);
+    for (int i = 0; i < m; i += STRIP) {
+        int rows = std::min(STRIP, m - i);
+        float *kept_hidden = kept.hidden + (long)(q0 + i) * F, *here = gradient + (long)i * D;
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < w.ff; j += LANES) store(hidden + r * F + j, gelu(load(kept_hidden + r * F + j)));
+        add_outer(rows, w.ff, d, hidden, F, here, D, sums.narrow, D);
+        add_rows(rows, d, here, D, sums.narrow_bias);
+        product<SLOPE>(rows, d, w.ff, here, D, w.narrow_back, nullptr, of_hidden, F, kept_hidden);
+        add_outer(rows, d, w.ff, middle + (long)i * D, D, of_hidden, F, sums.widen, F);
+        add_rows(rows, w.ff, of_hidden, F, sums.widen_bias);
+        product<ADD>(rows, w.ff, d, of_hidden, F, w.widen_back, nullptr, here, D);
+    }
+    add_outer(m, d, d, mixed, D, gradient, D, sums.out, D);
+    add_rows(m, d, gradient, D, sums.out_bias);
+    product<SET>(m, d, d, gradient, D, w.out_back, nullptr, of_mixed, D);
+    for (int s = chunk.begin; s < chunk.end; s++) {
+        int k = layout.starts[s] - t0, keys = layout.starts[s + 1] - t0 - k;
+        int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
+        for (int h = 0; queries && h < w.heads; h++) {
+            long at = (long)q * D + h * size, key = (long)k * R + h * size;
+            if (slopes) key_scores(layout, w.slopes[h], t0 + k, keys, scores);
+            for (int i = 0; i < queries; i++) {
+                float total = 0;
+                for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
+                less[i] = kept.logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
+            }
+            WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, scores,
+                                              less, means, of_query + at, of_rest + key, of_rest + key + d, room));
         }
-        scatter(m, chunk.query_rows, q0, output, D, y, d);
-        begin = chunk.end;
+    }
+    add_outer(n, d, 2 * d, own, D, of_rest, R, sums.rest, R);
+    product<SET>(n, 2 * d, d, of_rest, R, w.rest_back, nullptr, of_own, D);
+    add_outer(m, d, d, kept.asking ? kept.asking + (long)q0 * D : own, D, of_query, D, sums.query, D);
+    add_rows(m, d, of_query, D, sums.query_bias);
+    product<ADD>(m, d, d, of_query, D, w.query_back, nullptr, gradient, D);
+    scatter(n, layout.tokens, t0, of_own, D, of_x, d);
+    for (int i = 0; i < m; i++) {
+        float *to = of_x + (long)(chunk.query_tokens ? chunk.query_tokens[q0 + i] : q0 + i) * d;
+        for (int c = 0; c < d; c++) to[c] += gradient[(long)i * D + c];
     }
 }
 
-// From the gradient of y, that of x; they may be the same memory if all tokens go on.
-extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout, const Kept *kept, const Sums *sums, int from,
-                                    int last, const float *of_y, float *of_x) {
-    const Weights &w = *weights;
-    int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
-    bool slopes = w.slopes && layout->positions;
-    for (int begin = from; begin < last;) {
-        Chunk chunk(*layout, begin, last);
-        int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
-        int longest = std::max(n, m) + 2 * LANES;
-        scratch.begin((size_t)3 * m * D + (size_t)n * (R + D) + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
-        float *gradient = scratch.take((size_t)m * D), *of_mixed = scratch.take((size_t)m * D);
-        float *of_query = scratch.take((size_t)m * D), *of_rest = scratch.take((size_t)n * R), *of_own = scratch.take((size_t)n * D);
-        float *hidden = scratch.take((size_t)STRIP * F), *of_hidden = scratch.take((size_t)STRIP * F);
-        float *scores = scratch.take(longest), *less = scratch.take(longest), *means = scratch.take(longest);
-        float *room = scratch.take((size_t)3 * longest * size);
-        memset(scores, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
-        memset(of_rest, 0, (size_t)n * R * 4), memset(of_query, 0, (size_t)m * D * 4), memset(gradient, 0, (size_t)m * D * 4);
-        const float *own = kept->x + (long)t0 * D, *query = kept->query + (long)q0 * D, *rest = kept->rest + (long)t0 * R;
-        const float *mixed = kept->mixed + (long)q0 * D, *middle = kept->middle + (long)q0 * D;
+// `kept` is null in a search. y may be x if all tokens go on.
+extern "C" void gumbeldore_forward(const Weights *weights, const Layout *layout, const Kept *kept, int segments, int threads,
+                                   const float *x, float *y) {
+    std::vector<Chunk> chunks = chunks_of(*layout, segments);
+    int count = (int)chunks.size();
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int i = 0; i < count; i++) forward(*weights, *layout, chunks[i], kept, x, y);
+}
 
-        gather(m, chunk.query_rows, q0, of_y, d, gradient, D);
-        for (int i = 0; i < m; i += STRIP) {
-            int rows = std::min(STRIP, m - i);
-            float *kept_hidden = kept->hidden + (long)(q0 + i) * F, *here = gradient + (long)i * D;
-            for (int r = 0; r < rows; r++)
-                for (int j = 0; j < w.ff; j += LANES) store(hidden + r * F + j, gelu(load(kept_hidden + r * F + j)));
-            add_outer(rows, w.ff, d, hidden, F, here, D, sums->narrow, D);
-            add_rows(rows, d, here, D, sums->narrow_bias);
-            product<SLOPE>(rows, d, w.ff, here, D, w.narrow_back, nullptr, of_hidden, F, kept_hidden);
-            add_outer(rows, d, w.ff, middle + (long)i * D, D, of_hidden, F, sums->widen, F);
-            add_rows(rows, w.ff, of_hidden, F, sums->widen_bias);
-            product<ADD>(rows, w.ff, d, of_hidden, F, w.widen_back, nullptr, here, D);
-        }
-        add_outer(m, d, d, mixed, D, gradient, D, sums->out, D);
-        add_rows(m, d, gradient, D, sums->out_bias);
-        product<SET>(m, d, d, gradient, D, w.out_back, nullptr, of_mixed, D);
-        for (int s = begin; s < chunk.end; s++) {
-            int k = layout->starts[s] - t0, keys = layout->starts[s + 1] - t0 - k;
-            int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
-            if (queries)
-                for (int h = 0; h < w.heads; h++) {
-                    long at = (long)q * D + h * size, key = (long)k * R + h * size;
-                    if (slopes) key_scores(*layout, w.slopes[h], t0 + k, keys, scores);
-                    for (int i = 0; i < queries; i++) {
-                        float total = 0;
-                        for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
-                        less[i] = kept->logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
-                    }
-                    WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at,
-                                                      scores, less, means, of_query + at, of_rest + key, of_rest + key + d, room));
-                }
-        }
-        add_outer(n, d, 2 * d, own, D, of_rest, R, sums->rest, R);
-        product<SET>(n, 2 * d, d, of_rest, R, w.rest_back, nullptr, of_own, D);
-        add_rows(m, d, of_query, D, sums->query_bias);
-        product<ADD>(m, d, d, of_query, D, w.query_back, nullptr, gradient, D);
-        add_outer(m, d, d, kept->asking ? kept->asking + (long)q0 * D : own, D, of_query, D, sums->query, D);
-        scatter(n, layout->tokens, t0, of_own, D, of_x, d);
-        for (int i = 0; i < m; i++) {
-            float *to = of_x + (long)(chunk.query_tokens ? chunk.query_tokens[q0 + i] : q0 + i) * d;
-            for (int c = 0; c < d; c++) to[c] += gradient[(long)i * D + c];
-        }
-        begin = chunk.end;
-    }
+// From the gradient of y, that of x; they may be the same memory if all tokens go on. Each thread has its own sums.
+extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout, const Kept *kept, const Sums *sums, int segments,
+                                    int threads, const float *of_y, float *of_x) {
+    std::vector<Chunk> chunks = chunks_of(*layout, segments);
+    int count = (int)chunks.size();
+#pragma omp parallel for schedule(static, 1) num_threads(threads) if (threads > 1)
+    for (int thread = 0; thread < threads; thread++)
+        for (int i = thread; i < count; i += threads) backward(*weights, *layout, chunks[i], *kept, sums[thread], of_y, of_x);
 }
 
 extern "C" int gumbeldore_panel() { return PANEL; }

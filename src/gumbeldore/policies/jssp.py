@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -131,7 +132,8 @@ def unscheduled(state: JSSPState, prepared: Prepared, blocks: int) -> Operations
     following = by_job.starts[:-1]
     of_following = row_machine.index_select(0, following)
     order = of_following.argsort(stable=True)
-    last = by_machine._replace(
+    last = replace(
+        by_machine,
         query_starts=find_starts(of_following.bincount(minlength=rows * count)),
         query_tokens=following.index_select(0, order),
         query_rows=order.int(),

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from gumbeldore.policies.segments import Layout, Slopes
+from gumbeldore.policies.segments import Layout, Slopes, address
 
 Tokens = Float[Tensor, "_ d"]
 
@@ -62,13 +62,14 @@ class Block(NamedTuple):
         detached = Matrices(*(matrix.detach() for matrix in matrices))
         back = [in_panels(matrix.t()) for matrix in detached if matrix.ndim == 2] if gradients else []
         packed = [in_panels(matrix) if matrix.ndim == 2 else to_panels(matrix) for matrix in detached]
-        addresses = [*map(_address, packed), _address(slopes), *map(_address, back)]
+        addresses = [*map(address, packed), address(slopes), *map(address, back)]
         pointers = _Weights(len(matrices.out), heads, len(matrices.narrow), *addresses)
         return cls(matrices, heads, slopes, [*packed, *back], pointers)
 
 
 def run(x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout]) -> Tokens:
     """All blocks one after the other; without gradients x may be overwritten."""
+    assert x.dtype == torch.float32
     if torch.is_grad_enabled():
         return _Run.apply(x, blocks, layouts, *(matrix for block in blocks for matrix in block.matrices))
     for block, layout in zip(blocks, layouts, strict=True):
@@ -92,6 +93,7 @@ def _code() -> Any:
     return code
 
 
+@functools.cache
 def library() -> Any | None:
     """The compiled code for this processor, or None."""
     kinds = {"AVX512": ("avx512", "avx2"), "AVX2": ("avx2",)}.get(torch.backends.cpu.get_cpu_capability(), ("plain",))
@@ -149,39 +151,26 @@ class _Run(torch.autograd.Function):
 
 def _forward(x: Tokens, block: Block, layout: Layout, kept: Kept | None, y: Tokens) -> Tokens:
     """The block; its output is written to `y`, which may be x, unless only some tokens go on."""
-    code = _code()
     if layout.query_tokens is not None:
         y = x.new_empty(len(layout.query_tokens), x.shape[1])
-    pointers, keeping = _Layout(*map(_address, layout)), None if kept is None else ctypes.byref(kept.pointers)
-    _in_parts(
-        lambda _, first, last: code.gumbeldore_forward(
-            ctypes.byref(block.pointers), ctypes.byref(pointers), keeping, first, last, _address(x), _address(y)
-        ),
-        layout,
-    )
+    keeping = None if kept is None else ctypes.byref(kept.pointers)
+    what, where = ctypes.byref(block.pointers), ctypes.byref(_Layout(*layout.addresses))
+    _code().gumbeldore_forward(what, where, keeping, layout.segments, _threads(len(x)), _pointer(x), _pointer(y))
     return y
 
 
 def _backward(of_y: Tokens, block: Block, layout: Layout, kept: Kept) -> tuple[Tokens, list[Tensor]]:
     """The gradients of x and of the block's matrices, given that of y, which may be overwritten."""
-    code = _code()
-    of_x = of_y if layout.query_starts is None else of_y.new_empty(int(layout.starts[-1]), of_y.shape[1])
-    pointers = _Layout(*map(_address, layout))
-    sums = [
-        [torch.zeros(*m.shape[:-1], code.gumbeldore_stride(m.shape[-1])) for m in block.matrices] for _ in range(_parts(layout))
-    ]
-
-    def part(index: int, first: int, last: int) -> None:
-        code.gumbeldore_backward(
-            ctypes.byref(block.pointers), ctypes.byref(pointers), ctypes.byref(kept.pointers),
-            ctypes.byref(_Sums(*map(_address, sums[index]))), first, last, _address(of_y), _address(of_x),
-        )  # fmt: skip
-
-    _in_parts(part, layout)
-    for other in sums[1:]:
-        for total, more in zip(sums[0], other, strict=True):
-            total += more
-    return of_x, [total[..., : matrix.shape[-1]] for total, matrix in zip(sums[0], block.matrices, strict=True)]
+    code, threads = _code(), _threads(kept.rows)
+    of_x = of_y if layout.query_starts is None else of_y.new_empty(kept.rows, of_y.shape[1])
+    shapes = [(threads, *matrix.shape[:-1], code.gumbeldore_stride(matrix.shape[-1])) for matrix in block.matrices]
+    sums = [torch.zeros(shape) for shape in shapes]
+    by_thread = (_Sums * threads)(*(_Sums(*(address(part[i]) for part in sums)) for i in range(threads)))
+    what, where = ctypes.byref(block.pointers), ctypes.byref(_Layout(*layout.addresses))
+    code.gumbeldore_backward(
+        what, where, ctypes.byref(kept.pointers), by_thread, layout.segments, threads, _pointer(of_y), _pointer(of_x)
+    )
+    return of_x, [part.sum(0)[..., : matrix.shape[-1]] for part, matrix in zip(sums, block.matrices, strict=True)]
 
 
 class Kept(NamedTuple):
@@ -189,6 +178,7 @@ class Kept(NamedTuple):
 
     memory: Float[Tensor, " number"]
     pointers: Any
+    rows: int
 
     @classmethod
     def room(cls, rows: int, block: Block, layout: Layout) -> Kept:
@@ -199,7 +189,7 @@ class Kept(NamedTuple):
         sizes = [rows * D, asking, queries * D, rows * R, queries * D, queries * block.heads, queries * D, queries * F]
         memory = cls._take(sum(sizes))
         begins = [memory.data_ptr() + 4 * sum(sizes[:i]) for i in range(len(sizes))]
-        return cls(memory, _Kept(*(begin if size else None for begin, size in zip(begins, sizes, strict=True))))
+        return cls(memory, _Kept(*(begin if size else None for begin, size in zip(begins, sizes, strict=True))), rows)
 
     @staticmethod
     def _take(count: int) -> Tensor:
@@ -219,46 +209,22 @@ class Kept(NamedTuple):
 _spare: list[Float[Tensor, " number"]] = []
 
 
-def _parts(layout: Layout) -> int:
-    """How many threads work on the segments."""
-    worth = int(layout.starts[-1]) // WORTH
-    return max(1, min(torch.get_num_threads(), worth, layout.segments))
+def _threads(tokens: int) -> int:
+    return torch.get_num_threads() if tokens >= WORTH else 1
 
 
-def _in_parts(call: Callable[[int, int, int], None], layout: Layout) -> None:
-    """Calls for all segments, some in each thread: `call(part, first, last)`."""
-    parts = _parts(layout)
-    if parts == 1:
-        call(0, 0, layout.segments)
-        return
-    wanted = torch.arange(1, parts) * (int(layout.starts[-1]) // parts)
-    bounds = [0, *torch.searchsorted(layout.starts, wanted.int()).tolist(), layout.segments]
-    futures = [_threads(parts).submit(call, i, *bounds[i : i + 2]) for i in range(1, parts)]
-    call(0, *bounds[:2])
-    for future in futures:
-        future.result()
-
-
-@functools.cache
-def _threads(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix="gumbeldore")
-
-
-def _address(tensor: Tensor | None) -> ctypes.c_void_p | None:
-    if tensor is None:
-        return None
-    assert tensor.is_contiguous()
-    return ctypes.c_void_p(tensor.data_ptr())
+def _pointer(tensor: Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(address(tensor))
 
 
 def _structure(name: str, pointers: str, numbers: str = "") -> type[ctypes.Structure]:
-    fields = [(field, ctypes.c_int) for field in numbers.split()] + [(field, ctypes.c_void_p) for field in pointers.split()]
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
+    members = [(field, ctypes.c_int) for field in numbers.split()] + [(field, ctypes.c_void_p) for field in pointers.split()]
+    return type(name, (ctypes.Structure,), {"_fields_": members})
 
 
 # The structures of blocks.cpp.
 _MATRICES = " ".join(Matrices._fields)
 _Weights = _structure("_Weights", f"{_MATRICES} slopes query_back rest_back out_back widen_back narrow_back", "d heads ff")
 _Sums = _structure("_Sums", _MATRICES)
-_Layout = _structure("_Layout", " ".join(Layout._fields))
+_Layout = _structure("_Layout", " ".join(field.name for field in fields(Layout)))
 _Kept = _structure("_Kept", "x asking query rest mixed logs middle hidden")

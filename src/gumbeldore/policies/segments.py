@@ -6,7 +6,9 @@ A `Layout` says for one block which tokens these are. `native.run` runs blocks o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float, Int, Int32
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 Slopes = Float[Tensor, " head"]
 
 
-class Layout(NamedTuple):
+@dataclass(frozen=True)
+class Layout:
     """Segments of tokens, one after the other.
 
     If only some tokens attend to others and go on, these are `query_tokens`, by segment; `query_rows` says in which order.
@@ -35,6 +38,16 @@ class Layout(NamedTuple):
     @property
     def segments(self) -> int:
         return len(self.starts) - 1
+
+    @cached_property
+    def addresses(self) -> list[int | None]:
+        """Where the fields lie in memory, for the compiled code."""
+        return [address(getattr(self, field.name)) for field in fields(self)]
+
+
+def address(tensor: Tensor | None) -> int | None:
+    assert tensor is None or tensor.is_contiguous()
+    return None if tensor is None else tensor.data_ptr()
 
 
 def find_starts(counts: Int[Tensor, " segment"]) -> Int32[Tensor, " segment_1"]:
