@@ -9,7 +9,6 @@
 #include <Python.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -382,54 +381,181 @@ static void attend_back(int queries, int keys, const float *query, long row_q, c
         case 32: { constexpr int SIZE = 32; call; break; } \
     }
 
-// ------------------------------------------------------------------------------------------------------------ blocks
+// -------------------------------------------------------------------------------------------------------- structures
 
-extern "C" {
-// Matrices in panels, and biases and slopes that are as long as whole panels. Those with `back` are transposed, for gradients.
+// The parameters of `layers.Block`, matrices output by input; or their gradients. Without ReZero there is no `scale`.
+struct Parameters {
+    float *in_weight, *in_bias, *out_weight, *out_bias, *widen_weight, *widen_bias, *narrow_weight, *narrow_bias, *scale;
+};
+
+// A block's weights, ready for products: matrices in panels, ReZero scalar and scale of the scores multiplied in. Scores are
+// logarithms to base 2. A bias of the keys changes no softmax; one of the values is part of that of the output. Matrices with
+// `back` are for gradients. `slopes` may be null: by them the keys' positions change the scores of each head.
 struct Weights {
     int d, heads, ff;
-    const float *query, *query_bias, *rest, *out, *out_bias, *widen, *widen_bias, *narrow, *narrow_bias, *slopes;
-    const float *query_back, *rest_back, *out_back, *widen_back, *narrow_back;
-};
-
-// Gradients of the matrices, by rows of `stride`.
-struct Sums {
+    const float *slopes;
     float *query, *query_bias, *rest, *out, *out_bias, *widen, *widen_bias, *narrow, *narrow_bias;
+    float *query_back, *rest_back, *out_back, *widen_back, *narrow_back;
 };
 
-// Segment s has the tokens `tokens[starts[s]] .. tokens[starts[s + 1] - 1]`; without `tokens`, these numbers themselves. If
-// only some tokens attend to others and go on, `query_starts`, `query_tokens` and, for their rows in the output, `query_rows`.
+// Segment s has the tokens `token[starts[s]] .. token[starts[s + 1] - 1]`; without `token`, these numbers themselves. If
+// only some tokens attend to others and go on, `query_starts`, `query_token` and, for their rows in the output, `query_row`.
 struct Layout {
-    const int *starts, *tokens, *query_starts, *query_tokens, *query_rows;
-    const float *positions;  // by token, for scores that depend on the key's; or null
+    int segments, tokens, queries;
+    const int *starts, *token, *query_starts, *query_token, *query_row;
+    const float *positions;  // by token; or null
 };
 
-// What gradients need, in the order of the segments, by rows of `stride`. `asking` is null if all tokens are queries.
-struct Kept {
-    float *x, *asking, *query, *rest, *mixed, *logs, *middle, *hidden;
-};
-}
+static int padded(int columns) { return (columns + PANEL - 1) / PANEL * PANEL; }
 
 // The length of a row of so many columns: whole panels, and a bit more so that rows do not compete for places in the cache.
-static int stride(int columns) { return (columns + PANEL - 1) / PANEL * PANEL + 16; }
+static int stride(int columns) { return padded(columns) + 16; }
 
-// Memory of a thread that lives as long as it does; what was reserved is forgotten with every chunk.
-struct Scratch {
-    float *data = nullptr;
-    size_t room = 0, used = 0;
-    ~Scratch() { std::free(data); }
-    void begin(size_t count) {
-        used = 0;
-        if (count <= room) return;
-        std::free(data);
-        data = (float *)std::aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
-        if (!data) std::abort();
-        room = count;
-    }
+// Memory that is dealt out; without any, it is only counted.
+struct Room {
+    float *data;
+    size_t used = 0;
     float *take(size_t count) {
-        float *here = data + used;
+        float *here = data ? data + used : nullptr;
         used += (count + 15) / 16 * 16;
         return here;
+    }
+};
+
+// Gradients of folded matrices, output by input, in rows of `stride`.
+struct Sums {
+    float *query, *query_bias, *rest, *out, *out_bias, *widen, *widen_bias, *narrow, *narrow_bias;
+    Sums(const Weights &w, Room &room) {
+        size_t d = w.d, ff = w.ff, D = stride(w.d), F = stride(w.ff);
+        query = room.take(d * D), query_bias = room.take(D), rest = room.take(2 * d * D);
+        out = room.take(d * D), out_bias = room.take(D);
+        widen = room.take(ff * D), widen_bias = room.take(F), narrow = room.take(d * F), narrow_bias = room.take(D);
+    }
+};
+
+// What gradients need, in the order of the segments, in rows of `stride`.
+struct Kept {
+    float *x, *asking, *query, *rest, *mixed, *logs, *middle, *hidden;
+    Kept(const Weights &w, const Layout &layout, Room &room) {
+        size_t n = layout.tokens, m = layout.queries, D = stride(w.d);
+        x = room.take(n * D), asking = layout.query_starts ? room.take(m * D) : x, query = room.take(m * D);
+        rest = room.take(n * stride(2 * w.d)), mixed = room.take(m * D), logs = room.take(m * w.heads);
+        middle = room.take(m * D), hidden = room.take(m * stride(w.ff));
+    }
+};
+
+// ----------------------------------------------------------------------------------------------------------- folding
+
+// A matrix that multiplies rows from the right, times a factor, in panels.
+static void pack(int inner, int columns, const float *from, float factor, float *to) {
+    for (int panel = 0; panel < columns; panel += PANEL)
+        for (int k = 0; k < inner; k++, to += PANEL) {
+            int width = std::min(PANEL, columns - panel);
+            for (int j = 0; j < width; j++) to[j] = from[(long)k * columns + panel + j] * factor;
+            for (int j = width; j < PANEL; j++) to[j] = 0;
+        }
+}
+
+// The same for a transposed matrix, as parameters are.
+static void pack_transposed(int inner, int columns, const float *from, float factor, float *to) {
+    for (int panel = 0; panel < columns; panel += PANEL, to += (long)inner * PANEL)
+        for (int j = 0; j < PANEL; j++)
+            for (int k = 0; k < inner; k++)
+                to[(long)k * PANEL + j] = panel + j < columns ? from[(long)(panel + j) * inner + k] * factor : 0;
+}
+
+static void pack_vector(int columns, const float *from, float factor, float *to) {
+    for (int j = 0; j < padded(columns); j++) to[j] = j < columns ? from[j] * factor : 0;
+}
+
+static float score_factor(const Weights &w) { return 1.44269504f / __builtin_sqrtf((float)(w.d / w.heads)); }
+
+static void take_weights(Weights &w, Room &room, bool back) {
+    size_t d = w.d, ff = w.ff, D = padded(w.d), F = padded(w.ff);
+    w.query = room.take(d * D), w.query_bias = room.take(D), w.rest = room.take(d * padded(2 * w.d));
+    w.out = room.take(d * D), w.out_bias = room.take(D);
+    w.widen = room.take(d * F), w.widen_bias = room.take(F), w.narrow = room.take(ff * D), w.narrow_bias = room.take(D);
+    if (!back) return;
+    w.query_back = room.take(d * D), w.rest_back = room.take(2 * d * D), w.out_back = room.take(d * D);
+    w.widen_back = room.take(ff * D), w.narrow_back = room.take(d * F);
+}
+
+static void fold(Weights &w, const Parameters &p, bool back) {
+    int d = w.d, ff = w.ff;
+    float factor = score_factor(w), scale = p.scale ? *p.scale : 1;
+    const float *rest = p.in_weight + (long)d * d, *value_bias = p.in_bias + 2 * d;
+    pack_transposed(d, d, p.in_weight, factor, w.query), pack_vector(d, p.in_bias, factor, w.query_bias);
+    pack_transposed(d, 2 * d, rest, 1, w.rest);
+    pack_transposed(d, d, p.out_weight, scale, w.out);
+    std::vector<float> bias(d);
+    for (int i = 0; i < d; i++) {
+        bias[i] = p.out_bias[i];
+        for (int j = 0; j < d; j++) bias[i] += p.out_weight[(long)i * d + j] * value_bias[j];
+    }
+    pack_vector(d, bias.data(), scale, w.out_bias);
+    pack_transposed(d, ff, p.widen_weight, 1, w.widen), pack_vector(ff, p.widen_bias, 1, w.widen_bias);
+    pack_transposed(ff, d, p.narrow_weight, scale, w.narrow), pack_vector(d, p.narrow_bias, scale, w.narrow_bias);
+    if (!back) return;
+    pack(d, d, p.in_weight, factor, w.query_back), pack(2 * d, d, rest, 1, w.rest_back);
+    pack(d, d, p.out_weight, scale, w.out_back);
+    pack(ff, d, p.widen_weight, 1, w.widen_back), pack(d, ff, p.narrow_weight, scale, w.narrow_back);
+}
+
+static void unpack(int rows, int columns, const float *from, float factor, float *to) {
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++) to[(long)i * columns + j] = from[(long)i * stride(columns) + j] * factor;
+}
+
+// The sum of the products of the gradient's elements and the matrix's.
+static float inner_product(int rows, int columns, const float *gradient, const float *matrix) {
+    float total = 0;
+    for (int i = 0; i < rows; i++) {
+        Vector parts{};
+        int j = 0;
+        for (; j + LANES <= columns; j += LANES) parts += load(gradient + j) * load(matrix + j);
+        for (; j < columns; j++) total += gradient[j] * matrix[j];
+        for (int lane = 0; lane < LANES; lane++) total += parts[lane];
+        gradient += stride(columns), matrix += columns;
+    }
+    return total;
+}
+
+// The gradients of the parameters, from those of the folded matrices.
+static void unfold(const Weights &w, const Parameters &p, const Sums &sums, const Parameters &to) {
+    int d = w.d, ff = w.ff;
+    float factor = score_factor(w), scale = p.scale ? *p.scale : 1;
+    const float *value_bias = p.in_bias + 2 * d;
+    float *of_value_bias = to.in_bias + 2 * d;
+    unpack(d, d, sums.query, factor, to.in_weight), unpack(2 * d, d, sums.rest, 1, to.in_weight + (long)d * d);
+    unpack(d, d, sums.out, scale, to.out_weight);
+    unpack(ff, d, sums.widen, 1, to.widen_weight), unpack(d, ff, sums.narrow, scale, to.narrow_weight);
+    float of_scale = inner_product(d, d, sums.out, p.out_weight) + inner_product(d, ff, sums.narrow, p.narrow_weight);
+    memset(to.in_bias + d, 0, 2 * d * sizeof(float));
+    for (int i = 0; i < d; i++) {
+        float gradient = sums.out_bias[i], bias = p.out_bias[i];
+        for (int j = 0; j < d; j++) {
+            float weight = p.out_weight[(long)i * d + j];
+            bias += weight * value_bias[j];
+            of_value_bias[j] += weight * gradient * scale;
+            to.out_weight[(long)i * d + j] += gradient * value_bias[j] * scale;
+        }
+        of_scale += gradient * bias + sums.narrow_bias[i] * p.narrow_bias[i];
+        to.in_bias[i] = sums.query_bias[i] * factor;
+        to.out_bias[i] = gradient * scale;
+        to.narrow_bias[i] = sums.narrow_bias[i] * scale;
+    }
+    memcpy(to.widen_bias, sums.widen_bias, ff * sizeof(float));
+    if (to.scale) *to.scale = of_scale;
+}
+
+// ------------------------------------------------------------------------------------------------------------ blocks
+
+// Memory of a thread that lives as long as it does; what was dealt out is forgotten with every chunk.
+struct Scratch {
+    std::vector<float> data;
+    Room begin(size_t count) {
+        if (count > data.size()) std::vector<float>(count).swap(data);
+        return {data.data()};
     }
 };
 static thread_local Scratch scratch;
@@ -445,45 +571,45 @@ static void scatter(int count, const int *tokens, int first, const float *from, 
 // Segments that go through a block together, and where their tokens and queries are.
 struct Chunk {
     int begin, end, first, tokens, first_query, queries;
-    const int *query_starts, *query_tokens, *query_rows;
+    const int *query_starts, *query_token, *query_row;
 
     Chunk(const Layout &layout, int from, int last) : begin(from), end(from + 1) {
         while (end < last && layout.starts[end + 1] - layout.starts[begin] <= CHUNK) end++;
         bool all_ask = !layout.query_starts;
         query_starts = all_ask ? layout.starts : layout.query_starts;
-        query_tokens = all_ask ? layout.tokens : layout.query_tokens;
-        query_rows = all_ask ? layout.tokens : layout.query_rows;
+        query_token = all_ask ? layout.token : layout.query_token;
+        query_row = all_ask ? layout.token : layout.query_row;
         first = layout.starts[begin], tokens = layout.starts[end] - first;
         first_query = query_starts[begin], queries = query_starts[end] - first_query;
     }
 };
 
-static std::vector<Chunk> chunks_of(const Layout &layout, int segments) {
+static std::vector<Chunk> chunks_of(const Layout &layout) {
     std::vector<Chunk> chunks;
-    for (int begin = 0; begin < segments; begin = chunks.back().end) chunks.emplace_back(layout, begin, segments);
+    for (int begin = 0; begin < layout.segments; begin = chunks.back().end) chunks.emplace_back(layout, begin, layout.segments);
     return chunks;
 }
 
 static void key_scores(const Layout &layout, float slope, int first, int count, float *scores) {
-    for (int i = 0; i < count; i++) scores[i] = slope * layout.positions[layout.tokens ? layout.tokens[first + i] : first + i];
+    for (int i = 0; i < count; i++) scores[i] = slope * layout.positions[layout.token ? layout.token[first + i] : first + i];
 }
 
 static void forward(const Weights &w, const Layout &layout, const Chunk &chunk, const Kept *kept, const float *x, float *y) {
     int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
     int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
     bool slopes = w.slopes && layout.positions;
-    scratch.begin((size_t)(n + 4 * m) * D + (size_t)n * R + (size_t)STRIP * F + n + 256);
-    float *own = kept ? kept->x + (long)t0 * D : scratch.take((size_t)n * D);
-    float *query = kept ? kept->query + (long)q0 * D : scratch.take((size_t)m * D);
-    float *rest = kept ? kept->rest + (long)t0 * R : scratch.take((size_t)n * R);
-    float *mixed = kept ? kept->mixed + (long)q0 * D : scratch.take((size_t)m * D);
-    float *middle = kept ? kept->middle + (long)q0 * D : scratch.take((size_t)m * D);
-    float *output = kept ? scratch.take((size_t)m * D) : middle;
-    float *hidden = scratch.take((size_t)STRIP * F), *scores = scratch.take(n);
+    Room room = scratch.begin((size_t)(n + 4 * m) * D + (size_t)n * R + (size_t)STRIP * F + n + 256);
+    float *own = kept ? kept->x + (long)t0 * D : room.take((size_t)n * D);
+    float *query = kept ? kept->query + (long)q0 * D : room.take((size_t)m * D);
+    float *rest = kept ? kept->rest + (long)t0 * R : room.take((size_t)n * R);
+    float *mixed = kept ? kept->mixed + (long)q0 * D : room.take((size_t)m * D);
+    float *middle = kept ? kept->middle + (long)q0 * D : room.take((size_t)m * D);
+    float *output = kept ? room.take((size_t)m * D) : middle;
+    float *hidden = room.take((size_t)STRIP * F), *scores = room.take(n);
 
-    gather(n, layout.tokens, t0, x, d, own, D);
-    gather(m, chunk.query_tokens, q0, x, d, middle, D);
-    if (kept && kept->asking) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
+    gather(n, layout.token, t0, x, d, own, D);
+    gather(m, chunk.query_token, q0, x, d, middle, D);
+    if (kept && layout.query_starts) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
     product<SET>(m, d, d, middle, D, w.query, w.query_bias, query, D);
     product<SET>(n, d, 2 * d, own, D, w.rest, nullptr, rest, R);
     for (int s = chunk.begin; s < chunk.end; s++) {
@@ -507,7 +633,7 @@ static void forward(const Weights &w, const Layout &layout, const Chunk &chunk, 
             product<GELU>(rows, d, w.ff, here, D, w.widen, w.widen_bias, hidden, F);
         product<ADD>(rows, w.ff, d, hidden, F, w.narrow, w.narrow_bias, output + (long)i * D, D);
     }
-    scatter(m, chunk.query_rows, q0, output, D, y, d);
+    scatter(m, chunk.query_row, q0, output, D, y, d);
 }
 
 static void backward(const Weights &w, const Layout &layout, const Chunk &chunk, const Kept &kept, const Sums &sums,
@@ -515,31 +641,31 @@ static void backward(const Weights &w, const Layout &layout, const Chunk &chunk,
     int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
     int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first, longest = n + 2 * LANES;
     bool slopes = w.slopes && layout.positions;
-    scratch.begin((size_t)(3 * m + n) * D + (size_t)n * R + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
-    float *gradient = scratch.take((size_t)m * D), *of_mixed = scratch.take((size_t)m * D);
-    float *of_query = scratch.take((size_t)m * D), *of_rest = scratch.take((size_t)n * R), *of_own = scratch.take((size_t)n * D);
-    float *hidden = scratch.take((size_t)STRIP * F), *of_hidden = scratch.take((size_t)STRIP * F);
-    float *scores = scratch.take(longest), *less = scratch.take(longest), *means = scratch.take(longest);
-    float *room = scratch.take((size_t)3 * longest * size);
+    Room room = scratch.begin((size_t)(3 * m + n) * D + (size_t)n * R + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
+    float *gradient = room.take((size_t)m * D), *of_mixed = room.take((size_t)m * D);
+    float *of_query = room.take((size_t)m * D), *of_rest = room.take((size_t)n * R), *of_own = room.take((size_t)n * D);
+    float *hidden = room.take((size_t)STRIP * F), *of_hidden = room.take((size_t)STRIP * F);
+    float *scores = room.take(longest), *less = room.take(longest), *means = room.take(longest);
+    float *lanes = room.take((size_t)3 * longest * size);
     memset(scores, 0, longest * 4), memset(less, 0, longest * 4), memset(means, 0, longest * 4);
     memset(of_rest, 0, (size_t)n * R * 4), memset(of_query, 0, (size_t)m * D * 4), memset(gradient, 0, (size_t)m * D * 4);
     const float *own = kept.x + (long)t0 * D, *query = kept.query + (long)q0 * D, *rest = kept.rest + (long)t0 * R;
     const float *mixed = kept.mixed + (long)q0 * D, *middle = kept.middle + (long)q0 * D;
 
-    gather(m, chunk.query_rows, q0, of_y, d, gradient, D);
+    gather(m, chunk.query_row, q0, of_y, d, gradient, D);
     for (int i = 0; i < m; i += STRIP) {
         int rows = std::min(STRIP, m - i);
         float *kept_hidden = kept.hidden + (long)(q0 + i) * F, *here = gradient + (long)i * D;
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < w.ff; j += LANES) store(hidden + r * F + j, gelu(load(kept_hidden + r * F + j)));
-        add_outer(rows, w.ff, d, hidden, F, here, D, sums.narrow, D);
+        add_outer(rows, d, w.ff, here, D, hidden, F, sums.narrow, F);
         add_rows(rows, d, here, D, sums.narrow_bias);
         product<SLOPE>(rows, d, w.ff, here, D, w.narrow_back, nullptr, of_hidden, F, kept_hidden);
-        add_outer(rows, d, w.ff, middle + (long)i * D, D, of_hidden, F, sums.widen, F);
+        add_outer(rows, w.ff, d, of_hidden, F, middle + (long)i * D, D, sums.widen, D);
         add_rows(rows, w.ff, of_hidden, F, sums.widen_bias);
         product<ADD>(rows, w.ff, d, of_hidden, F, w.widen_back, nullptr, here, D);
     }
-    add_outer(m, d, d, mixed, D, gradient, D, sums.out, D);
+    add_outer(m, d, d, gradient, D, mixed, D, sums.out, D);
     add_rows(m, d, gradient, D, sums.out_bias);
     product<SET>(m, d, d, gradient, D, w.out_back, nullptr, of_mixed, D);
     for (int s = chunk.begin; s < chunk.end; s++) {
@@ -554,42 +680,82 @@ static void backward(const Weights &w, const Layout &layout, const Chunk &chunk,
                 less[i] = kept.logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
             }
             WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, scores,
-                                              less, means, of_query + at, of_rest + key, of_rest + key + d, room));
+                                              less, means, of_query + at, of_rest + key, of_rest + key + d, lanes));
         }
     }
-    add_outer(n, d, 2 * d, own, D, of_rest, R, sums.rest, R);
+    add_outer(n, 2 * d, d, of_rest, R, own, D, sums.rest, D);
     product<SET>(n, 2 * d, d, of_rest, R, w.rest_back, nullptr, of_own, D);
-    add_outer(m, d, d, kept.asking ? kept.asking + (long)q0 * D : own, D, of_query, D, sums.query, D);
+    add_outer(m, d, d, of_query, D, kept.asking + (long)q0 * D, D, sums.query, D);
     add_rows(m, d, of_query, D, sums.query_bias);
     product<ADD>(m, d, d, of_query, D, w.query_back, nullptr, gradient, D);
-    scatter(n, layout.tokens, t0, of_own, D, of_x, d);
+    scatter(n, layout.token, t0, of_own, D, of_x, d);
     for (int i = 0; i < m; i++) {
-        float *to = of_x + (long)(chunk.query_tokens ? chunk.query_tokens[q0 + i] : q0 + i) * d;
+        float *to = of_x + (long)(chunk.query_token ? chunk.query_token[q0 + i] : q0 + i) * d;
         for (int c = 0; c < d; c++) to[c] += gradient[(long)i * D + c];
     }
 }
 
-// `kept` is null in a search. y may be x if all tokens go on.
-extern "C" void gumbeldore_forward(const Weights *weights, const Layout *layout, const Kept *kept, int segments, int threads,
-                                   const float *x, float *y) {
-    std::vector<Chunk> chunks = chunks_of(*layout, segments);
+// -------------------------------------------------------------------------------------- what is called through ctypes
+
+extern "C" {
+// How many numbers the memory must hold that is passed to the functions below.
+long gumbeldore_weights_size(const Weights *weights, int back) {
+    Room room{nullptr};
+    Weights counted = *weights;
+    take_weights(counted, room, back);
+    return room.used;
+}
+
+long gumbeldore_kept_size(const Weights *weights, const Layout *layout) {
+    Room room{nullptr};
+    Kept(*weights, *layout, room);
+    return room.used;
+}
+
+long gumbeldore_sums_size(const Weights *weights) {
+    Room room{nullptr};
+    Sums(*weights, room);
+    return room.used;
+}
+
+// Folds parameters; `d`, `heads`, `ff` and `slopes` of the weights are given. With `back`, for gradients too.
+void gumbeldore_fold(Weights *weights, const Parameters *parameters, int back, float *memory) {
+    Room room{memory};
+    take_weights(*weights, room, back);
+    fold(*weights, *parameters, back);
+}
+
+// The block. Without `memory` nothing is kept for gradients. y may be x if all tokens go on.
+void gumbeldore_forward(const Weights *weights, const Layout *layout, float *memory, int threads, const float *x, float *y) {
+    Room room{memory};
+    Kept kept(*weights, *layout, room);
+    std::vector<Chunk> chunks = chunks_of(*layout);
     int count = (int)chunks.size();
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-    for (int i = 0; i < count; i++) forward(*weights, *layout, chunks[i], kept, x, y);
+    for (int i = 0; i < count; i++) forward(*weights, *layout, chunks[i], memory ? &kept : nullptr, x, y);
 }
 
-// From the gradient of y, that of x; they may be the same memory if all tokens go on. Each thread has its own sums.
-extern "C" void gumbeldore_backward(const Weights *weights, const Layout *layout, const Kept *kept, const Sums *sums, int segments,
-                                    int threads, const float *of_y, float *of_x) {
-    std::vector<Chunk> chunks = chunks_of(*layout, segments);
+// From the gradient of y, those of x and of the parameters. of_x may be of_y if all tokens go on. Threads have sums of their own.
+void gumbeldore_backward(const Weights *weights, const Parameters *parameters, const Layout *layout, float *memory, float *sums,
+                         int threads, const float *of_y, float *of_x, const Parameters *of_parameters) {
+    Room room{memory};
+    Kept kept(*weights, *layout, room);
+    std::vector<Chunk> chunks = chunks_of(*layout);
     int count = (int)chunks.size();
+    long size = gumbeldore_sums_size(weights);
+    memset(sums, 0, threads * size * sizeof(float));
 #pragma omp parallel for schedule(static, 1) num_threads(threads) if (threads > 1)
-    for (int thread = 0; thread < threads; thread++)
-        for (int i = thread; i < count; i += threads) backward(*weights, *layout, chunks[i], *kept, sums[thread], of_y, of_x);
+    for (int thread = 0; thread < threads; thread++) {
+        Room own{sums + thread * size};
+        Sums total(*weights, own);
+        for (int i = thread; i < count; i += threads) backward(*weights, *layout, chunks[i], kept, total, of_y, of_x);
+    }
+    for (int thread = 1; thread < threads; thread++)
+        for (long i = 0; i < size; i++) sums[i] += sums[thread * size + i];
+    Room all_of_them{sums};
+    unfold(*weights, *parameters, Sums(*weights, all_of_them), *of_parameters);
 }
-
-extern "C" int gumbeldore_panel() { return PANEL; }
-extern "C" int gumbeldore_stride(int columns) { return stride(columns); }
+}
 
 // An empty Python module, so that tools build, package and find the file. The functions above are called through ctypes.
 static PyModuleDef module = {PyModuleDef_HEAD_INIT, GUMBELDORE_MODULE, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};

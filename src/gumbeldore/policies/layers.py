@@ -77,24 +77,12 @@ class Block(nn.Module):
         With `slopes`, head k adds `slopes[k] * position` of the key to its scores. That is ALiBi: the position of the query
         shifts all its scores alike, which no softmax sees.
         """
-        attention, out, scale = self.self_attn, self.self_attn.out_proj, self.scale
-        d = out.in_features
-        factor = math.log2(math.e) * (d // attention.heads) ** -0.5
-        query, rest = attention.in_proj_weight.split([d, 2 * d])
-        query_bias, _, value_bias = attention.in_proj_bias.view(3, d)
-        matrices = native.Matrices(
-            query=query.t() * factor,
-            query_bias=query_bias * factor,
-            rest=rest.t(),
-            out=out.weight.t() * scale,
-            out_bias=(out.weight @ value_bias + out.bias) * scale,
-            widen=self.linear1.weight.t(),
-            widen_bias=self.linear1.bias,
-            narrow=self.linear2.weight.t() * scale,
-            narrow_bias=self.linear2.bias * scale,
-        )
-        slopes = None if slopes is None else slopes * math.log2(math.e)
-        return native.Block.of(matrices, attention.heads, slopes, gradients=torch.is_grad_enabled())
+        attention, out = self.self_attn, self.self_attn.out_proj
+        parameters = native.Parameters(
+            attention.in_proj_weight, attention.in_proj_bias, out.weight, out.bias,
+            self.linear1.weight, self.linear1.bias, self.linear2.weight, self.linear2.bias, self.resweight,
+        )  # fmt: skip
+        return native.Block.of(parameters, attention.heads, None if slopes is None else slopes * math.log2(math.e))
 
 
 def token_bytes(blocks: Sequence[Block], keys: int) -> int:

@@ -13,65 +13,60 @@ import functools
 import importlib
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import pad
 
 from gumbeldore.policies.segments import Layout, Slopes, address
 
 Tokens = Float[Tensor, "_ d"]
+Memory = Float[Tensor, " number"]
 
 SIZES = (4, 8, 16, 32)
 """Head sizes that are compiled."""
-WORTH = 512
-"""Tokens from which on a second thread pays."""
+WORTH = 400
+"""Tokens from which on further threads pay."""
 
 
-class Matrices(NamedTuple):
-    """The weights of a block: ReZero scalar and scale of the scores are multiplied in, and each matrix is input by output.
+class Parameters(NamedTuple):
+    """The parameters of `layers.Block`."""
 
-    Scores are logarithms to base 2. A bias of the keys changes no softmax; one of the values is part of that of the output.
-    """
-
-    query: Float[Tensor, "d d"]
-    query_bias: Float[Tensor, " d"]
-    rest: Float[Tensor, "d 2d"]  # keys, then values
-    out: Float[Tensor, "d d"]
+    in_weight: Float[Tensor, "3d d"]
+    in_bias: Float[Tensor, " 3d"]
+    out_weight: Float[Tensor, "d d"]
     out_bias: Float[Tensor, " d"]
-    widen: Float[Tensor, "d ff"]
+    widen_weight: Float[Tensor, "ff d"]
     widen_bias: Float[Tensor, " ff"]
-    narrow: Float[Tensor, "ff d"]
+    narrow_weight: Float[Tensor, "d ff"]
     narrow_bias: Float[Tensor, " d"]
+    scale: Float[Tensor, " 1"] | None
 
 
 class Block(NamedTuple):
-    """A block's weights as the compiled code reads them."""
+    """A block whose weights are folded, as they were then; for gradients too, if these were recorded."""
 
-    matrices: Matrices
-    heads: int
-    slopes: Slopes | None  # head k adds slopes[k] * position of the key to the scores
-    packed: list[Tensor]  # kept alive for the pointers
-    pointers: Any
+    parameters: Parameters
+    memory: Memory  # where the folded weights lie
+    slopes: Slopes | None  # head k adds slopes[k] * position of the key to its scores, which are logarithms to base 2
+    weights: Any
 
     @classmethod
-    def of(cls, matrices: Matrices, heads: int, slopes: Tensor | None, *, gradients: bool) -> Block:
-        detached = Matrices(*(matrix.detach() for matrix in matrices))
-        back = [in_panels(matrix.t()) for matrix in detached if matrix.ndim == 2] if gradients else []
-        packed = [in_panels(matrix) if matrix.ndim == 2 else to_panels(matrix) for matrix in detached]
-        addresses = [*map(address, packed), address(slopes), *map(address, back)]
-        pointers = _Weights(len(matrices.out), heads, len(matrices.narrow), *addresses)
-        return cls(matrices, heads, slopes, [*packed, *back], pointers)
+    def of(cls, parameters: Parameters, heads: int, slopes: Slopes | None = None) -> Block:
+        code, back = _code(), torch.is_grad_enabled()
+        weights = _Weights(len(parameters.out_weight), heads, len(parameters.widen_weight), address(slopes))
+        memory = torch.empty(code.gumbeldore_weights_size(ctypes.byref(weights), back))
+        code.gumbeldore_fold(ctypes.byref(weights), ctypes.byref(_pointers(parameters)), back, _pointer(memory))
+        return cls(parameters, memory, slopes, weights)
 
 
 def run(x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout]) -> Tokens:
     """All blocks one after the other; without gradients x may be overwritten."""
     assert x.dtype == torch.float32
     if torch.is_grad_enabled():
-        return _Run.apply(x, blocks, layouts, *(matrix for block in blocks for matrix in block.matrices))
+        return _Run.apply(x, blocks, layouts, *(parameter for block in blocks for parameter in block.parameters))
     for block, layout in zip(blocks, layouts, strict=True):
         x = _forward(x, block, layout, None, x)
     return x
@@ -85,12 +80,6 @@ def usable(weight: Tensor, heads: int) -> bool:
         and len(weight) // heads in SIZES
         and library() is not None
     )
-
-
-def _code() -> Any:
-    code = library()
-    assert code is not None
-    return code
 
 
 @functools.cache
@@ -108,123 +97,109 @@ def load(kind: str) -> Any | None:
     except ImportError:
         return None
     code = ctypes.CDLL(str(module.__file__))
-    code.gumbeldore_forward.restype = code.gumbeldore_backward.restype = None
+    for name in ("fold", "forward", "backward"):
+        getattr(code, f"gumbeldore_{name}").restype = None
+    for name in ("weights_size", "kept_size", "sums_size"):
+        getattr(code, f"gumbeldore_{name}").restype = ctypes.c_long
     return code
 
 
-def to_panels(x: Float[Tensor, "... column"]) -> Float[Tensor, "... padded"]:
-    """The same with columns of zeros, up to a whole number of panels."""
-    return pad(x, (0, -x.shape[-1] % _code().gumbeldore_panel())).contiguous()
-
-
-def in_panels(matrix: Float[Tensor, "row column"]) -> Float[Tensor, "panel row lane"]:
-    """A matrix cut into columns that the compiled code computes together."""
-    return to_panels(matrix).view(len(matrix), -1, _code().gumbeldore_panel()).transpose(0, 1).contiguous()
+def _code() -> Any:
+    code = library()
+    assert code is not None
+    return code
 
 
 class _Run(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout], *_: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout], *_: Tensor | None) -> Tensor:
         ctx.blocks, ctx.layouts, ctx.kept = blocks, layouts, []
         for index, (block, layout) in enumerate(zip(blocks, layouts, strict=True)):
-            kept = Kept.room(len(x), block, layout)
+            where = _place(layout, len(x))
+            kept = _take(_code().gumbeldore_kept_size(ctypes.byref(block.weights), ctypes.byref(where)))
+            ctx.kept.append((kept, len(x)))
             x = _forward(x, block, layout, kept, x.clone() if index == 0 else x)
-            ctx.kept.append(kept)
         return x
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         gradient = gradient.clone(memory_format=torch.contiguous_format)
-        sums: list[Tensor] = []
+        gradients: list[Tensor | None] = []
         for block, layout in reversed(list(zip(ctx.blocks, ctx.layouts, strict=True))):
             if not ctx.kept:
                 raise RuntimeError(
                     "The gradient of these blocks was computed before, and what it needs is gone. Call them again."
                 )
-            kept = ctx.kept.pop()
-            gradient, total = _backward(gradient, block, layout, kept)
-            kept.give_back()
-            sums[:0] = total
-        return gradient, None, None, *sums
+            gradient, of_parameters = _backward(gradient, block, layout, *ctx.kept.pop())
+            gradients[:0] = of_parameters
+        return gradient, None, None, *gradients
 
 
-def _forward(x: Tokens, block: Block, layout: Layout, kept: Kept | None, y: Tokens) -> Tokens:
+def _forward(x: Tokens, block: Block, layout: Layout, kept: Memory | None, y: Tokens) -> Tokens:
     """The block; its output is written to `y`, which may be x, unless only some tokens go on."""
     if layout.query_tokens is not None:
         y = x.new_empty(len(layout.query_tokens), x.shape[1])
-    keeping = None if kept is None else ctypes.byref(kept.pointers)
-    what, where = ctypes.byref(block.pointers), ctypes.byref(_Layout(*layout.addresses))
-    _code().gumbeldore_forward(what, where, keeping, layout.segments, _threads(len(x)), _pointer(x), _pointer(y))
+    what, where = ctypes.byref(block.weights), ctypes.byref(_place(layout, len(x)))
+    _code().gumbeldore_forward(what, where, _pointer(kept), _threads(len(x)), _pointer(x), _pointer(y))
     return y
 
 
-def _backward(of_y: Tokens, block: Block, layout: Layout, kept: Kept) -> tuple[Tokens, list[Tensor]]:
-    """The gradients of x and of the block's matrices, given that of y, which may be overwritten."""
-    code, threads = _code(), _threads(kept.rows)
-    of_x = of_y if layout.query_starts is None else of_y.new_empty(kept.rows, of_y.shape[1])
-    shapes = [(threads, *matrix.shape[:-1], code.gumbeldore_stride(matrix.shape[-1])) for matrix in block.matrices]
-    sums = [torch.zeros(shape) for shape in shapes]
-    by_thread = (_Sums * threads)(*(_Sums(*(address(part[i]) for part in sums)) for i in range(threads)))
-    what, where = ctypes.byref(block.pointers), ctypes.byref(_Layout(*layout.addresses))
-    code.gumbeldore_backward(
-        what, where, ctypes.byref(kept.pointers), by_thread, layout.segments, threads, _pointer(of_y), _pointer(of_x)
+def _backward(of_y: Tokens, block: Block, layout: Layout, kept: Memory, tokens: int) -> tuple[Tokens, Parameters]:
+    """The gradients of x and of the block's parameters, given that of y, which may be overwritten."""
+    code, threads, what = _code(), _threads(tokens), ctypes.byref(block.weights)
+    of_x = of_y if layout.query_tokens is None else of_y.new_empty(tokens, of_y.shape[1])
+    gradients = Parameters(*cast(list[Tensor], [None if each is None else torch.empty_like(each) for each in block.parameters]))
+    sums = _take(threads * code.gumbeldore_sums_size(what))
+    parameters, where, results = (
+        ctypes.byref(part) for part in (_pointers(block.parameters), _place(layout, tokens), _pointers(gradients))
     )
-    return of_x, [part.sum(0)[..., : matrix.shape[-1]] for part, matrix in zip(sums, block.matrices, strict=True)]
+    ends = _pointer(of_y), _pointer(of_x)
+    code.gumbeldore_backward(what, parameters, where, _pointer(kept), _pointer(sums), threads, *ends, results)
+    _spare.extend([kept, sums])
+    return of_x, gradients
 
 
-class Kept(NamedTuple):
-    """What the gradient of a block needs, in memory that is used again for the next one: new memory would come page by page."""
-
-    memory: Float[Tensor, " number"]
-    pointers: Any
-    rows: int
-
-    @classmethod
-    def room(cls, rows: int, block: Block, layout: Layout) -> Kept:
-        stride = _code().gumbeldore_stride
-        D, R, F = (stride(size) for size in (len(block.matrices.out), 2 * len(block.matrices.out), len(block.matrices.narrow)))
-        queries = rows if layout.query_tokens is None else len(layout.query_tokens)
-        asking = 0 if layout.query_tokens is None else queries * D
-        sizes = [rows * D, asking, queries * D, rows * R, queries * D, queries * block.heads, queries * D, queries * F]
-        memory = cls._take(sum(sizes))
-        begins = [memory.data_ptr() + 4 * sum(sizes[:i]) for i in range(len(sizes))]
-        return cls(memory, _Kept(*(begin if size else None for begin, size in zip(begins, sizes, strict=True))), rows)
-
-    @staticmethod
-    def _take(count: int) -> Tensor:
-        """Memory that was given back, if there is any that suffices; of what does not, one is let go for it."""
-        _spare.sort(key=len)
-        fitting = next((i for i, memory in enumerate(_spare) if len(memory) >= count), None)
-        if fitting is not None:
-            return _spare.pop(fitting)
-        if _spare:
-            _spare.pop()
-        return torch.empty(count)
-
-    def give_back(self) -> None:
-        _spare.append(self.memory)
+_spare: list[Memory] = []
+"""Memory that was needed for gradients and is used again for the next ones: new memory would come page by page."""
 
 
-_spare: list[Float[Tensor, " number"]] = []
+def _take(count: int) -> Memory:
+    """Spare memory, if there is any that suffices; of what does not, one is let go for it."""
+    _spare.sort(key=len)
+    fitting = next((i for i, memory in enumerate(_spare) if len(memory) >= count), None)
+    if fitting is not None:
+        return _spare.pop(fitting)
+    if _spare:
+        _spare.pop()
+    return torch.empty(count)
 
 
 def _threads(tokens: int) -> int:
     return torch.get_num_threads() if tokens >= WORTH else 1
 
 
-def _pointer(tensor: Tensor) -> ctypes.c_void_p:
+def _pointer(tensor: Tensor | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(address(tensor))
 
 
-def _structure(name: str, pointers: str, numbers: str = "") -> type[ctypes.Structure]:
-    members = [(field, ctypes.c_int) for field in numbers.split()] + [(field, ctypes.c_void_p) for field in pointers.split()]
+# The structures of blocks.cpp.
+
+
+def _structure(name: str, numbers: Sequence[str], pointers: Sequence[str]) -> type[ctypes.Structure]:
+    members = [(field, ctypes.c_int) for field in numbers] + [(field, ctypes.c_void_p) for field in pointers]
     return type(name, (ctypes.Structure,), {"_fields_": members})
 
 
-# The structures of blocks.cpp.
-_MATRICES = " ".join(Matrices._fields)
-_Weights = _structure("_Weights", f"{_MATRICES} slopes query_back rest_back out_back widen_back narrow_back", "d heads ff")
-_Sums = _structure("_Sums", _MATRICES)
-_Layout = _structure("_Layout", " ".join(field.name for field in fields(Layout)))
-_Kept = _structure("_Kept", "x asking query rest mixed logs middle hidden")
+_Parameters = _structure("_Parameters", [], Parameters._fields)
+_Weights = _structure("_Weights", ["d", "heads", "ff"], ["slopes", *(f"folded_{i}" for i in range(14))])
+_Layout = _structure("_Layout", ["segment_count", "token_count", "query_count"], [field.name for field in fields(Layout)])
+
+
+def _pointers(parameters: Parameters) -> ctypes.Structure:
+    return _Parameters(*map(address, parameters))
+
+
+def _place(layout: Layout, tokens: int) -> ctypes.Structure:
+    queries = tokens if layout.query_tokens is None else len(layout.query_tokens)
+    return _Layout(layout.segments, tokens, queries, *layout.addresses)
