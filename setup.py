@@ -4,9 +4,11 @@ Everything else is in pyproject.toml. Without a compiler the package installs al
 """
 
 import platform
+from pathlib import Path
 
 from setuptools import Extension, setup
 
+FOLDER = "src/gumbeldore/policies/compiled"
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
 KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
@@ -19,10 +21,11 @@ def extension(kind: str, flags: list[str]) -> Extension:
     name = f"_blocks_{kind}"
     return Extension(
         f"gumbeldore.policies.{name}",
-        ["src/gumbeldore/policies/blocks.cpp"],
+        [f"{FOLDER}/blocks.cpp"],
         define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
         extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],
         extra_link_args=OPENMP,
+        depends=[str(header) for header in Path(FOLDER).glob("*.h")],
         py_limited_api=True,
         optional=True,
         language="c++",

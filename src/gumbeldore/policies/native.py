@@ -1,4 +1,4 @@
-"""Transformer blocks on a CPU, compiled (`blocks.cpp`): all of a block for a few segments at a time, with its gradient.
+"""Transformer blocks on a CPU, compiled (`compiled/`): all of a block for a few segments at a time, with its gradient.
 
 A product of small matrices, an exponential or a GELU is little work for a tensor library's operation, and its result leaves
 the cache before the next one reads it. Compiled, blocks of d = 64 are two to three times as fast as by tensor operations.
@@ -183,7 +183,7 @@ def _pointer(tensor: Tensor | None) -> ctypes.c_void_p:
     return ctypes.c_void_p(address(tensor))
 
 
-# The structures of blocks.cpp.
+# The structures of compiled/weights.h.
 
 
 def _structure(name: str, numbers: Sequence[str], pointers: Sequence[str]) -> type[ctypes.Structure]:
