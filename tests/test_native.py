@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gumbeldore.policies import TSPPolicy, native, segments
-from gumbeldore.policies.layers import Block, FoldedStack, Stack
+from gumbeldore.policies.layers import Block, FoldedStack, Stack, slow_note
 from gumbeldore.policies.segments import Layout, find_starts
 from gumbeldore.problems import TSP
 
@@ -240,3 +240,10 @@ def test_a_policy_computes_the_same_without_compiled_code(monkeypatch):
         compiled = policy(state, policy.prepare(state))
         monkeypatch.setattr(native, "library", lambda: None)
         check_close(policy(state, policy.prepare(state)), compiled)
+
+
+def test_users_are_told_when_blocks_are_not_compiled(monkeypatch):
+    assert slow_note(TSPPolicy()) is None
+    assert "heads of" in slow_note(TSPPolicy(d=18, heads=3))
+    monkeypatch.setattr(native, "library", lambda: None)
+    assert "C++ compiler" in slow_note(TSPPolicy())

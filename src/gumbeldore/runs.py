@@ -22,6 +22,7 @@ from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.formats import FormatError
 from gumbeldore.instances import InstanceSet
 from gumbeldore.plots.training import plot_training
+from gumbeldore.policies.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.settings import as_plain, merged, read_settings
 from gumbeldore.training import Epoch, imitate_events, self_improve_events
@@ -157,6 +158,8 @@ def _run(
     console.print(
         f"Training {entry.summary} ({parameters:,} weights) on {where}; files in [bold]{folder}[/bold]. Ctrl-C stops."
     )
+    if note := slow_note(policy):
+        console.print(note)
     drawn = time.monotonic()
     try:
         with _bars(console, settings.training.epochs, saved["epoch"] if saved else 0) as show:

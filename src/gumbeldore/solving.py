@@ -26,6 +26,7 @@ from gumbeldore.mixed import grouped
 from gumbeldore.plots.gomoku import plot_game
 from gumbeldore.plots.routes import plot_routes, plot_tours
 from gumbeldore.plots.schedules import plot_schedule
+from gumbeldore.policies.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.problems import TSP, Gomoku
@@ -146,6 +147,8 @@ def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | No
     console = console or Console()
     device = pick_device(settings.device)
     policy = checked_policy(entry, settings.policy).to(device)
+    if note := slow_note(policy):
+        console.print(note)
     task = _task(entry, settings, policy, device)
     found = search(settings, task, policy, console)
     records = [_record(task, number, found[number]) for number in sorted(found)]

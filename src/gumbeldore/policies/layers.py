@@ -85,6 +85,19 @@ class Block(nn.Module):
         return native.Block.of(parameters, attention.heads, None if slopes is None else slopes * math.log2(math.e))
 
 
+def slow_note(policy: nn.Module) -> str | None:
+    """What to tell those whose policy runs on a CPU without compiled blocks."""
+    blocks = [module for module in policy.modules() if isinstance(module, Block)]
+    if not any(block.linear1.weight.device.type == "cpu" and not block.compiled for block in blocks):
+        return None
+    if native.library() is not None:
+        return f"Blocks are compiled for 32-bit floats and heads of {native.SIZES} channels: this policy is slower than it could be."
+    return (
+        "The networks' blocks are not compiled on this machine, which makes them several times slower. With a C++ compiler "
+        "(g++ or clang++) installed, install this package again."
+    )
+
+
 def token_bytes(blocks: Sequence[Block], keys: int) -> int:
     """Working memory of a token that attends to so many keys; with gradients, what all blocks keep for them."""
     first = blocks[0]
