@@ -31,7 +31,7 @@ from gumbeldore.verification import verify_tsp
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """Train a small TSP-20 policy from scratch for about four minutes, then solve instances it has never seen."""
+    """Train a small TSP-20 policy from scratch for about three minutes, then solve instances it has never seen."""
 
     folder: Path = Path("runs/demo")  # all files go here; a finished training found there is used again
     preset: str = "demo"  # of `gumbeldore train tsp`
