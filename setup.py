@@ -12,8 +12,6 @@ FOLDER = "src/gumbeldore/policies/compiled"
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
 KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
-
-
 OPENMP = ["-fopenmp"] if platform.system() == "Linux" else []  # the threads that PyTorch has, too; elsewhere one
 
 
@@ -23,7 +21,7 @@ def extension(kind: str, flags: list[str]) -> Extension:
         f"gumbeldore.policies.{name}",
         [f"{FOLDER}/blocks.cpp"],
         define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
-        extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],
+        extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],
         extra_link_args=OPENMP,
         depends=[str(header) for header in Path(FOLDER).glob("*.h")],
         py_limited_api=True,
