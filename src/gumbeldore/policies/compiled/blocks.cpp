@@ -28,12 +28,15 @@ struct Scratch {
 };
 static thread_local Scratch scratch;
 
+// The i-th token of a list; without one they are in their order.
+static long token_at(const int *tokens, int i) { return tokens ? tokens[i] : i; }
+
 static void gather(int count, const int *tokens, int first, const float *from, int d, float *to, int row) {
-    for (int i = 0; i < count; i++) memcpy(to + (long)i * row, from + (long)(tokens ? tokens[first + i] : first + i) * d, d * 4);
+    for (int i = 0; i < count; i++) memcpy(to + (long)i * row, from + token_at(tokens, first + i) * d, d * 4);
 }
 
 static void scatter(int count, const int *tokens, int first, const float *from, int row, float *to, int d) {
-    for (int i = 0; i < count; i++) memcpy(to + (long)(tokens ? tokens[first + i] : first + i) * d, from + (long)i * row, d * 4);
+    for (int i = 0; i < count; i++) memcpy(to + token_at(tokens, first + i) * d, from + (long)i * row, d * 4);
 }
 
 // Segments that go through a block together, and where their tokens and queries are.
@@ -52,20 +55,32 @@ struct Chunk {
     }
 };
 
+static bool has_slopes(const Weights &w, const Layout &layout) { return w.slopes && layout.positions; }
+
 static std::vector<Chunk> chunks_of(const Layout &layout) {
     std::vector<Chunk> chunks;
     for (int begin = 0; begin < layout.segments; begin = chunks.back().end) chunks.emplace_back(layout, begin, layout.segments);
     return chunks;
 }
 
-static void key_scores(const Layout &layout, float slope, int first, int count, float *scores) {
-    for (int i = 0; i < count; i++) scores[i] = slope * layout.positions[layout.token ? layout.token[first + i] : first + i];
+// Calls for each head of each segment of a chunk that has queries: `call(queries, keys, q, k, h)`, where q and k are the first of
+// its queries and tokens within the chunk. `scores` holds what the tokens' positions add to the scores, where a block has slopes.
+template <class Call>
+static void each_head(const Weights &w, const Layout &layout, const Chunk &chunk, float *scores, Call call) {
+    for (int s = chunk.begin; s < chunk.end; s++) {
+        int first = layout.starts[s], keys = layout.starts[s + 1] - first;
+        int q = chunk.query_starts[s] - chunk.first_query, queries = chunk.query_starts[s + 1] - chunk.query_starts[s];
+        for (int h = 0; queries && h < w.heads; h++) {
+            for (int i = 0; has_slopes(w, layout) && i < keys; i++)
+                scores[i] = w.slopes[h] * layout.positions[token_at(layout.token, first + i)];
+            call(queries, keys, q, first - chunk.first, h);
+        }
+    }
 }
 
 static void forward(const Weights &w, const Layout &layout, const Chunk &chunk, const Kept *kept, const float *x, float *y) {
     int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
     int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first;
-    bool slopes = w.slopes && layout.positions;
     Room room = scratch.begin((size_t)(n + 4 * m) * D + (size_t)n * R + (size_t)STRIP * F + n + 256);
     float *own = kept ? kept->x + (long)t0 * D : room.take((size_t)n * D);
     float *query = kept ? kept->query + (long)q0 * D : room.take((size_t)m * D);
@@ -80,16 +95,12 @@ static void forward(const Weights &w, const Layout &layout, const Chunk &chunk, 
     if (kept && layout.query_starts) memcpy(kept->asking + (long)q0 * D, middle, (size_t)m * D * 4);
     product<SET>(m, d, d, middle, D, w.query, w.query_bias, query, D);
     product<SET>(n, d, 2 * d, own, D, w.rest, nullptr, rest, R);
-    for (int s = chunk.begin; s < chunk.end; s++) {
-        int k = layout.starts[s] - t0, keys = layout.starts[s + 1] - t0 - k;
-        int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
-        for (int h = 0; queries && h < w.heads; h++) {
-            long at = (long)q * D + h * size, key = (long)k * R + h * size;
-            if (slopes) key_scores(layout, w.slopes[h], t0 + k, keys, scores);
-            WITH_SIZE(size, attend<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, slopes ? scores : nullptr,
-                                         mixed + at, D, kept ? kept->logs + (long)(q0 + q) * w.heads + h : nullptr, w.heads));
-        }
-    }
+    each_head(w, layout, chunk, scores, [&](int queries, int keys, int q, int k, int h) {
+        long at = (long)q * D + h * size, key = (long)k * R + h * size;
+        const float *bias = has_slopes(w, layout) ? scores : nullptr;
+        float *logs = kept ? kept->logs + (long)(q0 + q) * w.heads + h : nullptr;
+        WITH_SIZE(size, attend<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, bias, mixed + at, D, logs, w.heads));
+    });
     product<ADD>(m, d, d, mixed, D, w.out, w.out_bias, middle, D);
     if (kept) memcpy(output, middle, (size_t)m * D * 4);
     for (int i = 0; i < m; i += STRIP) {
@@ -108,7 +119,6 @@ static void backward(const Weights &w, const Layout &layout, const Chunk &chunk,
                      const float *of_y, float *of_x) {
     int d = w.d, size = d / w.heads, D = stride(d), R = stride(2 * d), F = stride(w.ff);
     int n = chunk.tokens, m = chunk.queries, q0 = chunk.first_query, t0 = chunk.first, longest = n + 2 * LANES;
-    bool slopes = w.slopes && layout.positions;
     Room room = scratch.begin((size_t)(3 * m + n) * D + (size_t)n * R + (size_t)2 * STRIP * F + (size_t)3 * longest * (1 + size) + 512);
     float *gradient = room.take((size_t)m * D), *of_mixed = room.take((size_t)m * D);
     float *of_query = room.take((size_t)m * D), *of_rest = room.take((size_t)n * R), *of_own = room.take((size_t)n * D);
@@ -136,21 +146,16 @@ static void backward(const Weights &w, const Layout &layout, const Chunk &chunk,
     add_outer(m, d, d, gradient, D, mixed, D, sums.out, D);
     add_rows(m, d, gradient, D, sums.out_bias);
     product<SET>(m, d, d, gradient, D, w.out_back, nullptr, of_mixed, D);
-    for (int s = chunk.begin; s < chunk.end; s++) {
-        int k = layout.starts[s] - t0, keys = layout.starts[s + 1] - t0 - k;
-        int q = chunk.query_starts[s] - q0, queries = chunk.query_starts[s + 1] - q0 - q;
-        for (int h = 0; queries && h < w.heads; h++) {
-            long at = (long)q * D + h * size, key = (long)k * R + h * size;
-            if (slopes) key_scores(layout, w.slopes[h], t0 + k, keys, scores);
-            for (int i = 0; i < queries; i++) {
-                float total = 0;
-                for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
-                less[i] = kept.logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
-            }
-            WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, scores,
-                                              less, means, of_query + at, of_rest + key, of_rest + key + d, lanes));
+    each_head(w, layout, chunk, scores, [&](int queries, int keys, int q, int k, int h) {
+        long at = (long)q * D + h * size, key = (long)k * R + h * size;
+        for (int i = 0; i < queries; i++) {
+            float total = 0;
+            for (int c = 0; c < size; c++) total += mixed[at + i * D + c] * of_mixed[at + i * D + c];
+            less[i] = kept.logs[(long)(q0 + q + i) * w.heads + h], means[i] = total;
         }
-    }
+        WITH_SIZE(size, attend_back<SIZE>(queries, keys, query + at, D, rest + key, rest + key + d, R, of_mixed + at, scores, less,
+                                          means, of_query + at, of_rest + key, of_rest + key + d, lanes));
+    });
     add_outer(n, 2 * d, d, of_rest, R, own, D, sums.rest, D);
     product<SET>(n, 2 * d, d, of_rest, R, w.rest_back, nullptr, of_own, D);
     add_outer(m, d, d, of_query, D, kept.asking + (long)q0 * D, D, sums.query, D);
@@ -158,7 +163,7 @@ static void backward(const Weights &w, const Layout &layout, const Chunk &chunk,
     product<ADD>(m, d, d, of_query, D, w.query_back, nullptr, gradient, D);
     scatter(n, layout.token, t0, of_own, D, of_x, d);
     for (int i = 0; i < m; i++) {
-        float *to = of_x + (long)(chunk.query_token ? chunk.query_token[q0 + i] : q0 + i) * d;
+        float *to = of_x + token_at(chunk.query_token, q0 + i) * d;
         for (int c = 0; c < d; c++) to[c] += gradient[(long)i * D + c];
     }
 }
