@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-FOLDER = "src/gumbeldore/policies/compiled"
+FOLDER = "src/gumbeldore/networks/compiled"
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
 KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
@@ -18,7 +18,7 @@ OPENMP = ["-fopenmp"] if platform.system() == "Linux" else []  # the threads tha
 def extension(kind: str, flags: list[str]) -> Extension:
     name = f"_blocks_{kind}"
     return Extension(
-        f"gumbeldore.policies.{name}",
+        f"gumbeldore.networks.{name}",
         [f"{FOLDER}/blocks.cpp"],
         define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
         extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],

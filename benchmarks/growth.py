@@ -143,7 +143,7 @@ def run(study: Study, options: argparse.Namespace) -> dict[str, Any]:
 
 def plot(path: Path, studies: list[dict[str, Any]], name: str, label: str) -> None:
     """One log-log panel per study, with the fitted line."""
-    from gumbeldore.plots.figure import saved_figure
+    from gumbeldore.figure import saved_figure
 
     with saved_figure(path, 1, len(studies), (3.6, 3.4)) as panels:
         for panel, study in zip(np.atleast_1d(panels), studies, strict=True):

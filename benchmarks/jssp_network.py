@@ -17,9 +17,9 @@ from collections.abc import Callable
 import torch
 
 from gumbeldore.policies import JSSPPolicy
-from gumbeldore.policies.jssp import unscheduled
 from gumbeldore.problems import JSSP, JSSPState, taillard
-from gumbeldore.samplers import Greedy, Gumbeldore
+from gumbeldore.problems.jssp.network import unscheduled
+from gumbeldore.search.samplers import Greedy, Gumbeldore
 from gumbeldore.training import next_action_loss
 
 

@@ -22,7 +22,7 @@ from gumbeldore import Dataset, Epoch, Examples, Greedy, Gumbeldore, Sampler, So
 from gumbeldore.policies import CVRPLehdPolicy, CVRPPolicy, JSSPPolicy, TSPLehdPolicy, TSPPolicy
 from gumbeldore.problems import CVRP, JSSP, TSP
 from gumbeldore.training import imitate_events, self_improve_events
-from gumbeldore.workers import Workers
+from gumbeldore.training.workers import Workers
 
 WARM_UP = 1.5
 """Seconds after which a warming-up run is cut short."""

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-ENGINE = ["problem", "policy", "gumbel", "trie", "evaluator", "search", "samplers", "replacement", "advantage", "solutions"]
+CONTRACTS = ["errors", "problem", "policy", "solutions", "hashing", "files", "figure"]
+"""What everyone may import."""
 
 
 def file_of(module: str) -> Path | None:
@@ -44,21 +45,71 @@ def reachable(module: str) -> set[str]:
     return seen
 
 
-@pytest.mark.parametrize("name", ENGINE)
-def test_the_engine_imports_no_problem_and_no_network(name):
-    assert not {m for m in reachable(f"gumbeldore.{name}") if m.split(".")[1] in ("problems", "policies", "training", "cli")}
+def modules(room: str) -> list[str]:
+    """All modules of a room, or the one file at the top of that name."""
+    if (SOURCE / "gumbeldore" / f"{room}.py").is_file():
+        return [f"gumbeldore.{room}"]
+    paths = (SOURCE / "gumbeldore" / room).rglob("*.py")
+    return [".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+
+
+def rooms(module: str) -> set[str]:
+    """The rooms and top-level files that a module needs, directly or through others."""
+    return {name.split(".")[1] for name in reachable(module)}
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_a_contract_knows_only_contracts(contract):
+    assert rooms(f"gumbeldore.{contract}") <= set(CONTRACTS)
+
+
+@pytest.mark.parametrize(
+    ("room", "known"),
+    [
+        ("search", {"search"}),
+        ("training", {"training", "search"}),
+        ("networks", {"networks"}),
+        ("conformance", {"conformance"}),
+    ],
+)
+def test_the_engine_knows_no_problem_and_no_network(room, known):
+    names = modules(room)
+    assert len(names) >= 4
+    for name in names:
+        assert rooms(name) <= known | set(CONTRACTS), name
+
+
+@pytest.mark.parametrize("room", sorted(path.name for path in (SOURCE / "gumbeldore/problems").iterdir() if path.is_dir()))
+def test_a_problem_knows_no_other_problem(room):
+    for name in modules(f"problems/{room}") if room != "__pycache__" else []:
+        strangers = {m for m in imports(name) if file_of(m) and m.split(".")[1:2] == ["problems"] and m.count(".") >= 2}
+        folders = {m.split(".")[2] for m in strangers if (SOURCE / "gumbeldore/problems" / m.split(".")[2]).is_dir()}
+        assert folders <= {room}, name
+
+
+def test_only_the_command_line_knows_the_command_line():
+    others = [room for room in ("problems", "networks", "search", "training", "conformance", *CONTRACTS) if room != "cli"]
+    for name in (name for room in others for name in modules(room)):
+        assert "cli" not in rooms(name), name
 
 
 def test_the_walk_over_imports_sees_them():
-    """Otherwise the test above could not fail."""
-    assert "gumbeldore.gumbel" in reachable("gumbeldore.samplers")
-    assert "gumbeldore.trie" in imports("gumbeldore.search")
-    assert any(m.startswith("gumbeldore.") for m in imports("gumbeldore.problems.tsp"))
+    """Otherwise the tests above could not fail."""
+    assert "gumbeldore.search.gumbel" in reachable("gumbeldore.search.samplers")
+    assert "gumbeldore.search.trie" in imports("gumbeldore.search.expansion")
+    assert "gumbeldore.problems.tsp.problem" in reachable("gumbeldore.cli.demo")
+    assert {"networks", "problem"} <= rooms("gumbeldore.problems.tsp.bq")
 
 
 @pytest.mark.parametrize(
     ("lower", "higher"),
-    [("gumbel", "trie"), ("trie", "search"), ("search", "samplers"), ("problem", "search"), ("advantage", "samplers")],
+    [
+        ("search.gumbel", "search.trie"),
+        ("search.trie", "search.expansion"),
+        ("search.expansion", "search.samplers"),
+        ("problem", "search.expansion"),
+        ("search.advantage", "search.samplers"),
+    ],
 )
 def test_imports_point_one_way(lower, higher):
     assert f"gumbeldore.{lower}" in reachable(f"gumbeldore.{higher}")

@@ -10,8 +10,8 @@ from toys import TablePolicy, TreeProblem, TreeState, random_trees
 
 from gumbeldore.errors import ContractError, GumbeldoreError, SettingsError
 from gumbeldore.problem import replay
-from gumbeldore.replacement import WithReplacement
-from gumbeldore.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.replacement import WithReplacement
+from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
 
 PROBLEM = TreeProblem()
 SAMPLERS = [StochasticBeamSearch(3, 2), Gumbeldore(3, 2), TheoryGumbeldore(3, 2), BeamSearch(3), Greedy(), WithReplacement(4)]

@@ -12,7 +12,7 @@ from torch import Tensor
 from toys import TablePolicy, TreeProblem, TreeState, check_leaves, copies, random_trees
 
 from gumbeldore.problem import State, replay
-from gumbeldore.samplers import StochasticBeamSearch
+from gumbeldore.search.samplers import StochasticBeamSearch
 
 PROBLEM = TreeProblem()
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from toys import TablePolicy, Tree, TreeProblem, check_leaves, flat_tree, high_precision, paths, random_trees
 
-from gumbeldore.replacement import WithReplacement
-from gumbeldore.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch, by_probability
-from gumbeldore.search import Search
+from gumbeldore.search.expansion import Search
+from gumbeldore.search.replacement import WithReplacement
+from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch, by_probability
 
 PROBLEM = TreeProblem()
 

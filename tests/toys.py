@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float, Int
 from scipy import stats
 from torch import Tensor
 
-from gumbeldore.advantage import AdvantageFn
 from gumbeldore.problem import Problem, State
-from gumbeldore.search import Round
+from gumbeldore.search.advantage import AdvantageFn
+from gumbeldore.search.expansion import Round
 from gumbeldore.solutions import Solutions
 
 Path = tuple[int, ...]

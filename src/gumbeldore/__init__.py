@@ -1,18 +1,19 @@
 """Gumbeldore: neural solvers for combinatorial problems, trained without expert solutions."""
 
-from gumbeldore.advantage import global_advantage, local_advantage, mean_advantage, min_max_normalised, outcome
-from gumbeldore.checkpoint import load_policy, load_state, save_policy, save_state
 from gumbeldore.conformance import check_problem
-from gumbeldore.dataset import Dataset
 from gumbeldore.errors import CheckpointError, ContractError, GumbeldoreError, SettingsError
-from gumbeldore.mixed import solve_mixed
 from gumbeldore.policy import Network, Policy
 from gumbeldore.problem import Examples, Problem, State, replay
-from gumbeldore.replacement import WithReplacement
-from gumbeldore.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.search.advantage import global_advantage, local_advantage, mean_advantage, min_max_normalised, outcome
+from gumbeldore.search.mixed import solve_mixed
+from gumbeldore.search.replacement import WithReplacement
+from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.trie import Trie
 from gumbeldore.solutions import Diagnostics, Solutions
-from gumbeldore.training import Epoch, TrainingSettings, imitate, self_improve
-from gumbeldore.trie import Trie
+from gumbeldore.training.algorithm import Epoch, TrainingSettings, imitate, self_improve
+from gumbeldore.training.checkpoint import load_state, save_state
+from gumbeldore.training.dataset import Dataset
 
 __all__ = [
     "BeamSearch",

@@ -19,6 +19,10 @@ class CheckpointError(GumbeldoreError, ValueError):
     """A file is not what it should be: unreadable, of another format, or of another run."""
 
 
+class FormatError(GumbeldoreError, ValueError):
+    """A file cannot be read as what it should hold."""
+
+
 def require(condition: bool, message: str) -> None:
     """Raises a `SettingsError` with `message` unless `condition` holds."""
     if not condition:

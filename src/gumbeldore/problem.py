@@ -18,7 +18,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import ContractError
-from gumbeldore.gumbel import precise
+
+
+def precise(device: torch.device) -> torch.dtype:
+    """The most precise float type of a device: float64, except on Apple GPUs, which have none."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class State:
 
 
 S = TypeVar("S", bound=State)
+
+
+def shapes(state: State) -> tuple[tuple[int, ...], ...]:
+    """The sizes of an instance: states with equal ones can be concatenated."""
+    return tuple(tuple(tensor.shape[1:]) for tensor in state.tensors().values())
 
 
 @dataclass(frozen=True)

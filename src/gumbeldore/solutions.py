@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-
-from gumbeldore.trie import Trie
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Solutions:
     log_prob: Float[Tensor, "batch sample"]  # under the original policy; -inf where not filled
     filled: Bool[Tensor, "batch sample"]
     diagnostics: Diagnostics
-    tries: tuple[Trie, ...] = ()  # one per memory chunk, only with `keep_trie=True`
+    tries: tuple[Any, ...] = ()  # the search's `Trie`s, one per memory chunk, only with `keep_trie=True`
 
     @property
     def best_objective(self) -> Float[Tensor, " batch"]:

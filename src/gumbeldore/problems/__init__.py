@@ -1,10 +1,10 @@
 """The problems, one file each."""
 
-from gumbeldore.problems.cvrp import CVRP, CVRPState
-from gumbeldore.problems.gomoku import Gomoku, GomokuState
-from gumbeldore.problems.jssp import JSSP, JSSPState
-from gumbeldore.problems.taillard import taillard, taillard_benchmarks, taillard_instances
-from gumbeldore.problems.tsp import TSP, TSPState
+from gumbeldore.problems.cvrp.problem import CVRP, CVRPState
+from gumbeldore.problems.gomoku.problem import Gomoku, GomokuState
+from gumbeldore.problems.jssp.problem import JSSP, JSSPState
+from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks, taillard_instances
+from gumbeldore.problems.tsp.problem import TSP, TSPState
 
 __all__ = [
     "CVRP",

@@ -1,0 +1,28 @@
+"""Training curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumbeldore.figure import saved_figure
+
+
+def plot_training(path: str | Path, metrics: Sequence[Mapping[str, Any]], cost: str = "cost") -> None:
+    """Loss, and the sampled and greedy objective as a cost (smaller is better), by epoch; dots mark improvements."""
+    if not metrics:
+        return
+    epochs = [line["epoch"] for line in metrics]
+    with saved_figure(path, 1, 2, (5.2, 3.8)) as (left, right):
+        left.plot(epochs, [line["loss"] for line in metrics], color="tab:blue")
+        left.set(title="Loss (next-action cross-entropy)", xlabel="epoch")
+        if metrics[0]["sampled"] is not None:
+            right.plot(epochs, [-line["sampled"] for line in metrics], color="tab:orange", label="best sampled (training)")
+        right.plot(epochs, [-line["validation"] for line in metrics], color="tab:green", label="greedy (validation)")
+        better = [line for line in metrics if line["improved"]]
+        right.scatter([b["epoch"] for b in better], [-b["validation"] for b in better], s=14, color="tab:green")
+        right.set(title=f"Mean {cost}", xlabel="epoch")
+        right.legend()
+        for panel in (left, right):
+            panel.grid(alpha=0.3)

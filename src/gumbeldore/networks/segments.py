@@ -1,0 +1,76 @@
+"""Tokens that attend to each other in segments: the operations of a job, or of a machine, or the cities of a row.
+
+A `Layout` says for one block which tokens these are. `native.run` runs blocks over it on a CPU, `run` on any processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float, Int, Int32
+from torch import Tensor
+from torch.nn.functional import pad
+
+if TYPE_CHECKING:
+    from gumbeldore.networks.layers import Block
+
+Slopes = Float[Tensor, " head"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Segments of tokens, one after the other.
+
+    If only some tokens attend to others and go on, these are `query_tokens`, by segment; `query_rows` says in which order.
+    """
+
+    starts: Int32[Tensor, " segment_1"]  # where each segment begins in `tokens`, and their end
+    tokens: Int32[Tensor, " token"] | None = None  # None: in their order
+    query_starts: Int32[Tensor, " segment_1"] | None = None  # None: all tokens
+    query_tokens: Int32[Tensor, " query"] | None = None
+    query_rows: Int32[Tensor, " query"] | None = None
+    positions: Float[Tensor, " token"] | None = None  # what a head's slope is multiplied by, where a block has slopes
+
+    @property
+    def segments(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def addresses(self) -> list[int | None]:
+        """Where the fields lie in memory, for the compiled code."""
+        return [address(getattr(self, field.name)) for field in fields(self)]
+
+
+def address(tensor: Tensor | None) -> int | None:
+    assert tensor is None or tensor.is_contiguous()
+    return None if tensor is None else tensor.data_ptr()
+
+
+def find_starts(counts: Int[Tensor, " segment"]) -> Int32[Tensor, " segment_1"]:
+    """Where segments of the given lengths begin, and the end of the last one."""
+    return pad(counts.cumsum(0, dtype=torch.int32), (1, 0))
+
+
+def run(
+    x: Float[Tensor, "token d"], blocks: Sequence[Block], slopes: Sequence[Slopes | None], layouts: Sequence[Layout]
+) -> Float[Tensor, "output d"]:
+    """All blocks one after the other, by their definition: segments side by side, with empty places at the end of short ones."""
+    for block, slope, layout in zip(blocks, slopes, layouts, strict=True):
+        starts = layout.starts.long()
+        place = torch.arange(int(starts.diff().max()), device=x.device)
+        real = place < starts.diff()[:, None]
+        index = (starts[:-1, None] + place).where(real, 0)
+        token = index if layout.tokens is None else layout.tokens.long()[index]
+        scores = None
+        if slope is not None and layout.positions is not None:
+            scores = slope[:, None, None] * layout.positions[token][:, None, None]
+        y = block(x[token], ~real[:, None, None], scores)[real]  # in the order of the segments
+        order = torch.arange(len(y), device=x.device) if layout.tokens is None else layout.tokens.long()
+        x = x.index_copy(0, order, y)
+        if layout.query_tokens is not None and layout.query_rows is not None:
+            x = x.index_select(0, layout.query_tokens.long()[layout.query_rows.long().argsort()])
+    return x

@@ -1,1 +1,0 @@
-"""Pictures. matplotlib is imported when a picture is drawn, not before."""

@@ -1,0 +1,84 @@
+"""The BQ network for the CVRP (Drakulic et al. 2023, as used in the paper's appendix "Capacitated Vehicle Routing Problem")."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from gumbeldore.networks.layers import Block, FoldedStack, Stack
+from gumbeldore.networks.tokens import row_bytes, take
+from gumbeldore.policy import Network
+from gumbeldore.problems.cvrp.problem import CVRPState
+from gumbeldore.problems.cvrp.tokens import cvrp_tokens
+
+
+class Prepared(NamedTuple):
+    """What does not change during a search: the nodes' features and the folded blocks."""
+
+    nodes: Float[Tensor, "batch node 3"]
+    blocks: Stack | FoldedStack
+
+
+class CVRPPolicy(Network):
+    """Decoder-only transformer over depot, origin and choosable customers; two logits per customer (direct, via depot).
+
+    The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop.
+    """
+
+    def __init__(self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512) -> None:
+        super().__init__()
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff}
+        self.node_embedding = nn.Linear(4, d)
+        self.depot_start_node_marker = nn.Embedding(2, d)
+        self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
+        self.policy_linear_out = nn.Linear(d, 2)
+
+    def prepare(self, state: CVRPState) -> Prepared | None:
+        """Scales the demands and folds the blocks once; with gradients there is nothing to prepare."""
+        if torch.is_grad_enabled():
+            return None
+        return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.prepare())
+
+    def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
+        order, blocked = cvrp_tokens(state)
+        nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
+        x = self._embed(take(nodes, state, order), state, order)
+        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
+        return customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+
+    def _embed(
+        self, features: Float[Tensor, "row token 3"], state: CVRPState, order: Int[Tensor, "row token"]
+    ) -> Float[Tensor, "row token d"]:
+        """Embedding and markers in one matrix product: two more features say which token is the depot, and the origin."""
+        capacity = capacity_ratio(state, features.dtype)[:, None].expand(order.shape)
+        is_depot, is_origin = (order == 0).to(features.dtype), (order == state.current[:, None]).to(features.dtype)
+        features = torch.cat([features, torch.stack([capacity, is_depot, is_origin], -1)], -1)
+        weight = torch.cat([self.node_embedding.weight, self.depot_start_node_marker.weight.t()], 1)
+        return linear(features, weight, self.node_embedding.bias)
+
+    def row_bytes(self, state: CVRPState) -> int:
+        return row_bytes(state, self.graph_encoder.blocks)
+
+
+def node_features(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, "batch node 3"]:
+    """Coordinates, and demand as a share of the vehicle's capacity."""
+    share = state.demands / state.capacity[:, None]
+    return torch.cat([state.nodes.to(dtype), share.to(dtype)[..., None]], -1)
+
+
+def capacity_ratio(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, " row"]:
+    """What is left of the vehicle's capacity, as a share."""
+    return (state.remaining / state.capacity[state.instance]).to(dtype)
+
+
+def customer_logits(
+    logits: Float[Tensor, "row token_1 2"], state: CVRPState, order: Int[Tensor, "row token"]
+) -> Float[Tensor, "row action"]:
+    """The logits of all tokens but the depot, put where their actions are; 0 for actions that are not allowed anyway."""
+    place = (2 * (order[:, 1:, None] - 1) + torch.arange(2, device=order.device)).flatten(1)
+    actions = 2 * state.visited.shape[1]
+    return torch.zeros(len(order), actions, dtype=logits.dtype, device=logits.device).scatter(1, place, logits.flatten(1))

@@ -1,0 +1,278 @@
+"""The capacitated vehicle routing problem (paper, appendix "Capacitated Vehicle Routing Problem")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import require
+from gumbeldore.hashing import hash_set
+from gumbeldore.problem import Examples, Problem, State, precise
+from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+
+LARGEST_DEMAND = 9
+
+
+@dataclass(frozen=True)
+class CVRPState(State):
+    """Partial routes that stand at node `current` with `remaining` capacity. Node 0 is the depot, node c + 1 customer c."""
+
+    per_instance: ClassVar[tuple[str, ...]] = ("nodes", "demands", "capacity")
+
+    nodes: Float[Tensor, "batch node 2"]
+    demands: Int[Tensor, "batch node"]  # 0 at the depot
+    capacity: Int[Tensor, " batch"]
+    current: Int[Tensor, " row"]
+    remaining: Int[Tensor, " row"]
+    visited: Bool[Tensor, "row customer"]
+    length: Float[Tensor, " row"]  # of the route so far
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row customer"]:
+        """The customers that may come next: those the mask allows (if only via the depot) and a network looks at."""
+        return ~self.visited
+
+
+@dataclass(frozen=True)
+class NearestCVRPState(CVRPState):
+    """Partial routes that may go on only to one of the `nearest` unvisited customers around `current`."""
+
+    per_instance: ClassVar[tuple[str, ...]] = ("nodes", "demands", "capacity", "nearest")
+
+    nearest: Int[Tensor, " batch"]
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row customer"]:
+        points, count = self.nodes[self.instance, 1:], self.nearest[self.instance]
+        return nearest_candidates(self.nodes[self.instance, self.current], points, ~self.visited, count)
+
+
+@dataclass(frozen=True)
+class CVRP(Problem[CVRPState]):
+    """Serve every customer once in subtours that begin and end at the depot, on the shortest way.
+
+    - Instances: depot and `customers` points, uniform in the unit square; demands uniform in 1 .. 9; the vehicle's capacity
+      is given, or uniform in a range (low, high), both included. `instances` takes data of any size.
+    - Action 2 c + v: customer c next (from 0), directly from the current node (v = 0) or via the depot (v = 1). Direct is
+      allowed if the demand fits into the remaining capacity and the vehicle is not at the depot; via the depot always.
+    - A solution of N customers takes N actions; the last return to the depot is implied.
+    - Objective: minus the total length. Demands and capacities are integers, so no rounding can break a capacity.
+    - `nearest=k` allows only the k nearest unvisited customers of the current node, and shows only those to the network
+      (the paper: k = 250). It is for inference on large instances: states from `generate` and `instances` carry it,
+      training examples do not.
+    """
+
+    customers: int = 100
+    capacity: int | tuple[int, int] = 50
+    nearest: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.customers >= 1, f"`customers` must be at least 1, got {self.customers}.")
+        low, high = self.capacity_range
+        require(low <= high, f"`capacity` must be a range (low, high) with low <= high, got ({low}, {high}).")
+        require(low >= LARGEST_DEMAND, f"`capacity` must be at least {LARGEST_DEMAND}, the largest demand, got {low}.")
+        check_nearest(self.nearest)
+
+    @property
+    def capacity_range(self) -> tuple[int, int]:
+        """The smallest and the largest capacity of generated instances."""
+        return (self.capacity, self.capacity) if isinstance(self.capacity, int) else self.capacity
+
+    def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> CVRPState:
+        source, (low, high) = generator.device, self.capacity_range
+        nodes = torch.rand(count, 1 + self.customers, 2, generator=generator, device=source)
+        demands = torch.randint(1, LARGEST_DEMAND + 1, (count, 1 + self.customers), generator=generator, device=source)
+        demands[:, 0] = 0
+        capacity = torch.randint(low, high + 1, (count,), generator=generator, device=source)
+        return self.instances(nodes.to(device), demands.to(device), capacity.to(device))
+
+    def instances(self, nodes: Float[Tensor, "batch node 2"], demands: Tensor, capacity: Tensor | int) -> CVRPState:
+        """Initial states for given data: `nodes` and `demands` (batch, 1 + N) begin with the depot, whose demand is 0.
+
+        `capacity` is one number, or one per instance. Demands and capacities are integers in a tensor of any type.
+        """
+        require(
+            nodes.dim() == 3 and nodes.shape[1] >= 2 and nodes.shape[2] == 2,
+            f"`nodes` must have the shape (instances, 1 + customers >= 2, 2), got {tuple(nodes.shape)}.",
+        )
+        require(bool(nodes.isfinite().all()), "`nodes` must be finite, got NaN or infinity.")
+        count, device = nodes.shape[0], nodes.device
+        demands, capacity = integers("demands", demands, device), integers("capacity", capacity, device)
+        require(
+            demands.shape == nodes.shape[:2],
+            f"`demands` must have the shape {tuple(nodes.shape[:2])}, the depot first, got {tuple(demands.shape)}.",
+        )
+        require(
+            capacity.shape in ((), (count,)), f"`capacity` must be one number or {count}, got shape {tuple(capacity.shape)}."
+        )
+        capacity = capacity.expand(count).clone()
+        check_demands(demands, capacity)
+        zeros = torch.zeros(count, dtype=torch.long, device=device)
+        visited = torch.zeros(count, nodes.shape[1] - 1, dtype=torch.bool, device=device)
+        length = torch.zeros(count, dtype=precise(device), device=device)
+        state = CVRPState(
+            torch.arange(count, device=device), nodes, demands, capacity, zeros, capacity.clone(), visited, length
+        )
+        return self.restricted(state)
+
+    def restricted(self, state: CVRPState) -> CVRPState:
+        """The same state with the restriction to the `nearest` customers, if there is one."""
+        if self.nearest is None:
+            return state
+        return NearestCVRPState(
+            **state.tensors(), nearest=torch.full((state.instance_count,), self.nearest, device=state.device)
+        )
+
+    def mask(self, state: CVRPState) -> Bool[Tensor, "row action"]:
+        via_depot = state.choosable
+        fits = state.demands.index_select(0, state.instance)[:, 1:] <= state.remaining[:, None]
+        direct = via_depot & fits & (state.current != 0)[:, None]
+        return torch.stack([direct, via_depot], -1).flatten(1)
+
+    def done(self, state: CVRPState) -> Bool[Tensor, " row"]:
+        return all_true(state.visited)
+
+    def step(self, state: CVRPState, action: Int[Tensor, " row"]) -> CVRPState:
+        moving, instance = ~self.done(state), state.instance
+        action = action.where(moving, 0)  # customer 0 of a finished row is visited already
+        customer, via_depot = action // 2, action % 2 == 1
+        node, nodes = customer + 1, state.nodes.to(state.length.dtype)
+        here, there, depot = (points_at(nodes, instance, place) for place in (state.current, node, torch.zeros_like(node)))
+        way = distance(here, torch.where(via_depot[:, None], depot, there)) + distance(depot, there).where(via_depot, 0)
+        demand = state.demands.take(torch.add(node, instance, alpha=state.demands.shape[1]))
+        load = torch.where(via_depot, state.capacity.index_select(0, instance), state.remaining) - demand
+        return replace(
+            state,
+            current=node.where(moving, state.current),
+            remaining=load.where(moving, state.remaining),
+            visited=state.visited.scatter(1, customer[:, None], True),
+            length=state.length + way.where(moving, 0),
+        )
+
+    def objective(self, state: CVRPState) -> Float[Tensor, " row"]:
+        here, depot = points_at(state.nodes, state.instance, state.current), state.nodes[state.instance, 0]
+        return -(state.length + distance(here, depot))
+
+    def horizon(self, state: CVRPState) -> int:
+        return int((~state.visited).sum(1).max())
+
+    def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
+        """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""
+        return hash_set(state.visited, state.current, state.remaining)
+
+    def examples(
+        self, state: CVRPState, actions: Int[Tensor, "row depth"], *, generator: torch.Generator
+    ) -> Examples[CVRPState]:
+        """A random stretch of each solution that ends at the depot, of one random number of customers per minibatch.
+
+        Subtours are reversed at random and sorted (see `aligned`). The number L of customers is uniform in 3 .. N. One of
+        the returns to the depot after L or more customers is the end (all equally likely); the stretch is the last L
+        customers before it, and everyone else counts as visited. If the first of them is reached via the depot, the
+        example starts there with probability 1/2; otherwise it starts at that customer, with the capacity left there.
+        """
+        rows, customers = state.visited.shape
+        device = actions.device
+        require(
+            actions.shape[1] == customers and bool((actions >= 0).all()) and not bool(state.visited.any()),
+            "`examples` needs complete solutions of full instances.",
+        )
+        require(
+            bool((actions[:, 0] % 2 == 1).all()), "`examples` needs solutions whose first customer is reached via the depot."
+        )
+
+        def uniform(columns: int) -> Tensor:
+            return torch.rand(rows, columns, generator=generator, device=generator.device).to(device)
+
+        demands, capacity = state.demands[state.instance], state.capacity[state.instance]
+        order, begins = aligned(actions, demands, capacity, uniform(customers) < 0.5)
+        left = capacity_left(order, begins, demands, capacity)
+        size = int(torch.randint(min(3, customers), customers + 1, (), generator=generator))
+        ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)[:, size - 1 :]  # after `size` customers or more
+        first = uniform(ends.shape[1]).masked_fill(~ends, -1).argmax(1, keepdim=True)
+        stretch = order.gather(1, first + torch.arange(size, device=device))
+        at_depot = (begins.gather(1, first) & (uniform(1) < 0.5)).squeeze(1) | (size == 1)
+        second = (first + 1).clamp(max=customers - 1)
+        target = torch.where(at_depot, 2 * stretch[:, 0] + 1, (2 * order + begins).gather(1, second).squeeze(1))
+        visited = torch.ones_like(state.visited).scatter_(1, stretch, False)
+        visited.scatter_(1, stretch[:, :1], ~at_depot[:, None])
+        example = CVRPState(
+            instance=torch.arange(rows, device=device),
+            nodes=augment(state.nodes[state.instance], generator),
+            demands=demands,
+            capacity=capacity,
+            current=torch.where(at_depot, 0, stretch[:, 0] + 1),
+            remaining=torch.where(at_depot, capacity, left.gather(1, first).squeeze(1)),
+            visited=visited,
+            length=torch.zeros_like(state.length),
+        )
+        return Examples(example, target)
+
+
+def aligned(
+    actions: Int[Tensor, "row customer"],
+    demands: Int[Tensor, "row node"],
+    capacity: Int[Tensor, " row"],
+    reverse: Bool[Tensor, "row customer"],
+) -> tuple[Int[Tensor, "row customer"], Bool[Tensor, "row customer"]]:
+    """Complete solutions with their subtours sorted ascending by the capacity left at their end; equal ones keep their order.
+
+    `reverse[:, s]` turns subtour s round. Returns the customers, and True at the first one of each subtour.
+    """
+    customer, begins = actions // 2, actions % 2 == 1
+    subtour = begins.cumsum(1) - 1  # the first customer is always reached via the depot
+    count = torch.zeros_like(actions).scatter_add_(1, subtour, torch.ones_like(actions))
+    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
+    left = (capacity[:, None] - load).where(count > 0, torch.iinfo(actions.dtype).max)
+    sequence = left.argsort(dim=1, stable=True)
+    ordered = count.gather(1, sequence)
+    new_start = torch.zeros_like(actions).scatter_(1, sequence, ordered.cumsum(1) - ordered)
+    offset = torch.arange(actions.shape[1], device=actions.device) - (count.cumsum(1) - count).gather(1, subtour)
+    offset = torch.where(reverse.gather(1, subtour), count.gather(1, subtour) - 1 - offset, offset)
+    place = new_start.gather(1, subtour) + offset
+    return torch.zeros_like(customer).scatter_(1, place, customer), torch.zeros_like(begins).scatter_(1, place, offset == 0)
+
+
+def capacity_left(
+    order: Int[Tensor, "row customer"],
+    begins: Bool[Tensor, "row customer"],
+    demands: Int[Tensor, "row node"],
+    capacity: Int[Tensor, " row"],
+) -> Int[Tensor, "row customer"]:
+    """The vehicle's capacity after each customer of a solution."""
+    demand = demands.gather(1, order + 1)
+    total = demand.cumsum(1)
+    before = (total - demand).masked_fill(~begins, 0).cummax(1).values  # served before this subtour
+    return capacity[:, None] - (total - before)
+
+
+def distance(a: Float[Tensor, "row 2"], b: Float[Tensor, "row 2"]) -> Float[Tensor, " row"]:
+    """Euclidean, in the type that lengths are kept in."""
+    kind = precise(a.device)
+    return (a.to(kind) - b.to(kind)).square_().sum(1).sqrt_()
+
+
+def integers(name: str, values: Tensor | int, device: torch.device) -> Int[Tensor, "..."]:
+    """`values` as 64-bit integers; an error where that would change them."""
+    given = torch.as_tensor(values, device=device)
+    result = given.long()
+    require(
+        bool((result == given).all()),
+        f"`{name}` must be integers, got {given.flatten()[(result != given).flatten()][:1].tolist()}. Scale them to integers.",
+    )
+    return result
+
+
+def check_demands(demands: Int[Tensor, "batch node"], capacity: Int[Tensor, " batch"]) -> None:
+    """The depot demands nothing, and every customer fits into an empty vehicle."""
+    require(not bool(demands[:, 0].any()), "`demands` must be 0 at the depot (the first node). Put a 0 before the customers'.")
+    require(bool((demands >= 0).all()), f"`demands` must be at least 0, got {int(demands.min())}.")
+    row, node = divmod(int((demands - capacity[:, None]).argmax()), demands.shape[1])  # the worst one
+    require(
+        bool(demands[row, node] <= capacity[row]),
+        f"`demands` must not exceed `capacity`, but customer {node - 1} of instance {row} demands {int(demands[row, node])} "
+        f"of {int(capacity[row])}.",
+    )

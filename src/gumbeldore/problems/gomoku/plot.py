@@ -1,0 +1,108 @@
+"""Games of Gomoku: the board with numbered stones, and the game as a film."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gumbeldore.errors import require
+from gumbeldore.figure import saved_figure
+
+WOOD = "#e3c08a"
+DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+
+
+def plot_game(moves: Sequence[int], size: int, path: str | Path) -> None:
+    """Draws the final board. Stones carry their number, black's first stone is 1; a winning row is ringed in red.
+
+    `moves` are the cells of all stones in order, as `Gomoku.moves` gives them (entries of -1 after the end are ignored).
+    """
+    stones = _stones(moves, size)
+    with saved_figure(path, size=(0.5 * size + 0.6, 0.5 * size + 0.9)) as axes:
+        _draw_board(axes, size)
+        for number, cell in enumerate(stones):
+            _draw_stone(axes, size, number, cell)
+        _draw_end(axes, size, stones)
+
+
+def animate_game(moves: Sequence[int], size: int, path: str | Path, *, seconds_per_stone: float = 0.6) -> None:
+    """Writes the game as an animated GIF, one stone after the other; the last picture stays for three seconds."""
+    from matplotlib.animation import PillowWriter
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    require(seconds_per_stone > 0, f"`seconds_per_stone` must be positive, got {seconds_per_stone}.")
+    require(Path(path).suffix.lower() == ".gif", f"`path` must end in .gif, got {str(path)!r}.")
+    stones = _stones(moves, size)
+    figure = Figure(figsize=(0.5 * size + 0.6, 0.5 * size + 0.9), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    _draw_board(axes, size)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    frames_per_second: Any = 1 / seconds_per_stone  # a float will do, whatever matplotlib's stubs say
+    writer = PillowWriter(fps=frames_per_second)
+    with writer.saving(figure, str(path), dpi=80):
+        for number, cell in enumerate(stones):
+            axes.set_title(f"{'white' if number % 2 else 'black'}, stone {number + 1}")
+            _draw_stone(axes, size, number, cell)
+            writer.grab_frame()
+        _draw_end(axes, size, stones)
+        for _ in range(max(1, round(3 / seconds_per_stone))):
+            writer.grab_frame()
+
+
+def _stones(moves: Sequence[int], size: int) -> list[int]:
+    """The moves before the padding, checked to lie on the board and not on each other."""
+    cells = [int(move) for move in moves]
+    while cells and cells[-1] == -1:
+        cells.pop()
+    require(len(cells) > 0, "`moves` must hold at least one stone, got none.")
+    for cell in cells:
+        require(0 <= cell < size * size, f"`moves` must be cells in 0 .. {size * size - 1}, got {cell}.")
+    require(len(set(cells)) == len(cells), f"`moves` must not repeat a cell, got {cells}.")
+    return cells
+
+
+def winning_row(stones: Sequence[int], size: int) -> list[int]:
+    """The cells of the longest row through the last stone if there are at least five, else nothing."""
+    mine = {divmod(cell, size) for cell in stones[(len(stones) - 1) % 2 :: 2]}
+    best: list[tuple[int, int]] = []
+    for step in DIRECTIONS:
+        row = [divmod(stones[-1], size)]
+        for sign in (1, -1):
+            while (following := (row[-1][0] + sign * step[0], row[-1][1] + sign * step[1])) in mine:
+                row.append(following)
+            row.reverse()
+        best = max(best, row, key=len)
+    return [row * size + column for row, column in best] if len(best) >= 5 else []
+
+
+def _draw_board(axes: Any, size: int) -> None:
+    axes.set_facecolor(WOOD)
+    for line in range(size):
+        axes.plot([0, size - 1], [line, line], color="black", linewidth=0.7, zorder=1)
+        axes.plot([line, line], [0, size - 1], color="black", linewidth=0.7, zorder=1)
+    axes.set(xlim=(-0.6, size - 0.4), ylim=(size - 0.4, -0.6), aspect="equal", xticks=range(size), yticks=range(size))
+    axes.tick_params(length=0)
+
+
+def _draw_stone(axes: Any, size: int, number: int, cell: int) -> None:
+    from matplotlib.patches import Circle
+
+    row, column = divmod(cell, size)
+    fill, ink = ("white", "black") if number % 2 else ("black", "white")
+    axes.add_patch(Circle((column, row), 0.44, facecolor=fill, edgecolor="black", linewidth=0.8, zorder=2))
+    axes.text(column, row, str(number + 1), color=ink, ha="center", va="center_baseline", fontsize=10, zorder=3)
+
+
+def _draw_end(axes: Any, size: int, stones: Sequence[int]) -> None:
+    from matplotlib.patches import Circle
+
+    row = winning_row(stones, size)
+    for cell in row:
+        axes.add_patch(Circle(divmod(cell, size)[::-1], 0.44, fill=False, edgecolor="tab:red", linewidth=2.5, zorder=4))
+    if row:
+        axes.set_title(f"{'black' if len(stones) % 2 else 'white'} wins with stone {len(stones)}")
+    else:
+        axes.set_title("draw" if len(stones) == size * size else f"after stone {len(stones)}")

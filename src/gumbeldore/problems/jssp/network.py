@@ -1,0 +1,152 @@
+"""The paper's network for the job shop (appendix "Job Shop Scheduling Problem", "Policy Network")."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from gumbeldore.networks import native, segments
+from gumbeldore.networks.layers import Block, Stack, token_bytes
+from gumbeldore.networks.segments import Layout, find_starts
+from gumbeldore.policy import Network
+from gumbeldore.problems.jssp.problem import JSSPState
+
+
+class Prepared(NamedTuple):
+    """What does not change during a search."""
+
+    times: Float[Tensor, " all_operations"]  # p / 100, of all instances
+    machines: Int[Tensor, " all_operations"]
+    positions: Float[Tensor, "position d"]  # sinusoidal encodings
+    slopes: list[Float[Tensor, " head"] | None]  # ALiBi's, of job-wise blocks
+    blocks: list[native.Block] | None  # None where the compiled code cannot run them
+
+
+class Operations(NamedTuple):
+    """The unscheduled operations of all rows, job by job, and who attends to whom in the network's blocks."""
+
+    operation: Int[Tensor, " token"]  # among all operations of all instances
+    row_job: Int[Tensor, " token"]  # row * J + job
+    step: Int[Tensor, " token"]  # the operation's index in its job
+    unfinished: Int[Tensor, " unfinished"]  # row * J + job of all unfinished jobs
+    layouts: list[Layout]
+
+
+class JSSPPolicy(Network):
+    """Transformer over the unscheduled operations, alternately within jobs and within machines; one logit per unfinished job.
+
+    The defaults are the paper's. The same weights serve any number of jobs and machines. Scheduled operations cost nothing;
+    in the last machine-wise block only the jobs' next operations are queries, and only they are followed up.
+    """
+
+    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256) -> None:
+        super().__init__()
+        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff}
+        self.operation_embedding = nn.Linear(2, d)
+        self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
+        self.final_trf_block = Block(d, heads, ff)
+        self.policy_linear_out = nn.Linear(d, 1)
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [*self.encoder.blocks, self.final_trf_block]
+
+    def prepare(self, state: JSSPState) -> Prepared | None:
+        """Folds the weights once; with gradients there is nothing to prepare."""
+        return None if torch.is_grad_enabled() else self._prepare(state)
+
+    def _prepare(self, state: JSSPState) -> Prepared:
+        heads, like = self.config["heads"], self.policy_linear_out.weight
+        alibi = 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
+        slopes = [alibi if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
+        compiled = all(block.compiled for block in self.blocks)
+        return Prepared(
+            times=state.times.flatten().to(like.dtype) / 100,
+            machines=state.machines.flatten(),
+            positions=sinusoids(state.operations, like),
+            slopes=slopes,
+            blocks=[block.fold(slope) for block, slope in zip(self.blocks, slopes, strict=True)] if compiled else None,
+        )
+
+    def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
+        """Logits of the unfinished jobs, and zeros."""
+        prepared = self._prepare(state) if context is None else context
+        logits = prepared.times.new_zeros(state.scheduled.numel())
+        if bool(state.unfinished.any()):
+            operations = unscheduled(state, prepared, len(self.encoder))
+            x = self._embed(state, prepared, operations)
+            if prepared.blocks is None:
+                x = segments.run(x, self.blocks, prepared.slopes, operations.layouts)
+            else:
+                x = native.run(x, prepared.blocks, operations.layouts)
+            logits = logits.index_copy(0, operations.unfinished, self.policy_linear_out(x).squeeze(1))
+        return logits.view_as(state.scheduled)
+
+    def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
+        values = features(state, prepared, operations.operation, operations.row_job)
+        places = embedding(operations.step, prepared.positions + self.operation_embedding.bias)
+        return torch.addmm(places, values, self.operation_embedding.weight.t())
+
+    def row_bytes(self, state: JSSPState) -> int:
+        """Working memory of one row: its operations, and some indices for each."""
+        tokens = int((state.operations - state.scheduled[:1]).sum())
+        return tokens * (token_bytes(self.blocks, max(state.jobs, state.operations)) + 80)
+
+
+def features(
+    state: JSSPState, prepared: Prepared, operation: Int[Tensor, " token"], row_job: Int[Tensor, " token"]
+) -> Float[Tensor, "token 2"]:
+    """The network's input, per operation: its time, and how long after the first unfinished job its own one could start.
+
+    Both are divided by 100. `operation` and `row_job` say which operations, and which jobs they belong to.
+    """
+    start = state.next_starts()
+    never = torch.inf if start.is_floating_point() else torch.iinfo(start.dtype).max
+    behind = start - start.masked_fill(~state.unfinished, never).amin(1, keepdim=True)
+    behind = (behind.to(prepared.times.dtype) / 100).flatten()
+    return torch.stack([prepared.times.index_select(0, operation), behind.index_select(0, row_job)], 1)
+
+
+def unscheduled(state: JSSPState, prepared: Prepared, blocks: int) -> Operations:
+    """Lists the unscheduled operations, and who attends to whom: by job and by machine in turn for that many blocks and a last one."""
+    rows, jobs, count = state.row_count, state.jobs, state.operations
+    remaining = torch.arange(count, device=state.device) >= state.scheduled[:, :, None]
+    token = remaining.flatten().nonzero().squeeze(1)
+    row_job, step = token // count, token % count
+    row = row_job // jobs
+    operation = token + (state.instance.index_select(0, row) - row) * (jobs * count)
+    unfinished = state.unfinished.flatten().nonzero().squeeze(1)
+    by_job = Layout(
+        starts=find_starts((count - state.scheduled.flatten()).index_select(0, unfinished)),
+        positions=(step - (count - 1)).to(prepared.times.dtype),  # from the end of the job, so that no exponential overflows
+    )
+    row_machine = row * count + prepared.machines.index_select(0, operation)
+    by_machine = Layout(find_starts(row_machine.bincount(minlength=rows * count)), row_machine.argsort(stable=True).int())
+
+    following = by_job.starts[:-1]
+    of_following = row_machine.index_select(0, following)
+    order = of_following.argsort(stable=True)
+    last = replace(
+        by_machine,
+        query_starts=find_starts(of_following.bincount(minlength=rows * count)),
+        query_tokens=following.index_select(0, order),
+        query_rows=order.int(),
+    )
+    final = Layout(find_starts(state.unfinished.sum(1)))
+    return Operations(operation, row_job, step, unfinished, [*[by_job, by_machine] * (blocks // 2 - 1), by_job, last, final])
+
+
+def sinusoids(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position d"]:
+    """Encodings of positions (Vaswani et al. 2017): sines in even, cosines in odd channels."""
+    d = like.shape[1]
+    frequency = torch.exp(torch.arange(0, d, 2, device=like.device) * (-math.log(10000.0) / d))
+    angle = torch.arange(count, device=like.device)[:, None] * frequency
+    table = like.new_zeros(count, d)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()[:, : d // 2]
+    return table

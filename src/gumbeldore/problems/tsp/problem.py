@@ -1,0 +1,147 @@
+"""The Euclidean travelling salesman problem (paper, appendix "Traveling Salesman Problem")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import require
+from gumbeldore.hashing import hash_set
+from gumbeldore.problem import Examples, Problem, State, precise
+from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+
+
+@dataclass(frozen=True)
+class TSPState(State):
+    """Paths from `start` to `current`, where the tour must return to `start` (the destination)."""
+
+    per_instance: ClassVar[tuple[str, ...]] = ("coordinates",)
+
+    coordinates: Float[Tensor, "batch city 2"]
+    start: Int[Tensor, " row"]
+    current: Int[Tensor, " row"]
+    visited: Bool[Tensor, "row city"]
+    length: Float[Tensor, " row"]  # of the path so far
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row city"]:
+        """The cities that may come next: those the mask allows and a network looks at."""
+        return ~self.visited
+
+
+@dataclass(frozen=True)
+class NearestTSPState(TSPState):
+    """Paths that may go on only to one of the `nearest` unvisited cities around `current`."""
+
+    per_instance: ClassVar[tuple[str, ...]] = ("coordinates", "nearest")
+
+    nearest: Int[Tensor, " batch"]
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row city"]:
+        points, count = self.coordinates[self.instance], self.nearest[self.instance]
+        return nearest_candidates(self.coordinates[self.instance, self.current], points, ~self.visited, count)
+
+
+@dataclass(frozen=True)
+class TSP(Problem[TSPState]):
+    """Visit every city once and return to the start, on the shortest tour.
+
+    - Instances: `cities` points, uniform in the unit square; `instances` takes coordinates of any size.
+    - Action: the index of the next city. Cities not yet visited are allowed.
+    - A tour of N cities takes N - 1 actions; the return to the start is implied.
+    - Objective: minus the length of the closed tour.
+    - `nearest=k` allows only the k nearest unvisited cities of the current one, and shows only those to the network. It is
+      for inference on large instances: states from `generate` and `instances` carry it, training examples do not.
+    """
+
+    cities: int = 100
+    nearest: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.cities >= 3, f"`cities` must be at least 3, got {self.cities}.")
+        check_nearest(self.nearest)
+
+    def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> TSPState:
+        return self.instances(torch.rand(count, self.cities, 2, generator=generator, device=generator.device).to(device))
+
+    def instances(self, coordinates: Float[Tensor, "batch city 2"], start: int = 0) -> TSPState:
+        """Initial states for given coordinates; tours begin at city `start`."""
+        require(
+            coordinates.dim() == 3 and coordinates.shape[1] >= 3 and coordinates.shape[2] == 2,
+            f"`coordinates` must have the shape (instances, cities >= 3, 2), got {tuple(coordinates.shape)}.",
+        )
+        require(bool(coordinates.isfinite().all()), "`coordinates` must be finite, got NaN or infinity.")
+        count, cities, _ = coordinates.shape
+        require(0 <= start < cities, f"`start` must be a city in 0 .. {cities - 1}, got {start}.")
+        device = coordinates.device
+        begin = torch.full((count,), start, device=device)
+        visited = torch.zeros(count, cities, dtype=torch.bool, device=device)
+        visited[:, start] = True
+        length = torch.zeros(count, dtype=precise(device), device=device)
+        state = TSPState(torch.arange(count, device=device), coordinates, begin, begin, visited, length)
+        return self.restricted(state)
+
+    def restricted(self, state: TSPState) -> TSPState:
+        """The same state with the restriction to the `nearest` cities, if there is one."""
+        if self.nearest is None:
+            return state
+        return NearestTSPState(
+            **state.tensors(), nearest=torch.full((state.instance_count,), self.nearest, device=state.device)
+        )
+
+    def mask(self, state: TSPState) -> Bool[Tensor, "row city"]:
+        return state.choosable
+
+    def done(self, state: TSPState) -> Bool[Tensor, " row"]:
+        return all_true(state.visited)
+
+    def step(self, state: TSPState, action: Int[Tensor, " row"]) -> TSPState:
+        action = action.where(~self.done(state), state.current)
+        length = state.length + self._distance(state, state.current, action)
+        return replace(state, current=action, visited=state.visited.scatter(1, action[:, None], True), length=length)
+
+    def objective(self, state: TSPState) -> Float[Tensor, " row"]:
+        return -(state.length + self._distance(state, state.current, state.start))
+
+    def horizon(self, state: TSPState) -> int:
+        return int((~state.visited).sum(1).max())
+
+    def key(self, state: TSPState) -> Int[Tensor, "row 2"]:
+        """Two independent 64-bit hashes of the visited set, the current city and the one to return to."""
+        return hash_set(state.visited, state.current, state.start)
+
+    def examples(self, state: TSPState, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[TSPState]:
+        """A random contiguous segment of each tour, in either direction, of one random length for the whole minibatch.
+
+        Its first city is the origin, its last the destination, its second the target; the cities outside count as visited.
+        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination).
+        """
+        rows, cities = actions.shape[0], actions.shape[1] + 1
+        require(state.visited.shape[1] == cities, "`examples` needs complete tours of full instances.")
+        device = actions.device
+        tour = torch.cat([state.start[:, None], actions], 1)
+        length = int(torch.randint(min(4, cities + 1), cities + 2, (), generator=generator))
+        first = torch.randint(cities, (rows, 1), generator=generator).to(device)
+        direction = torch.randint(2, (rows, 1), generator=generator).to(device) * 2 - 1
+        segment = tour.gather(1, (first + direction * torch.arange(length, device=device)) % cities)
+        visited = torch.ones_like(state.visited).scatter_(1, segment[:, 1:-1], False)
+        coordinates = augment(state.coordinates[state.instance], generator)
+        example = TSPState(
+            instance=torch.arange(rows, device=device),
+            coordinates=coordinates,
+            start=segment[:, -1],
+            current=segment[:, 0],
+            visited=visited,
+            length=torch.zeros_like(state.length),
+        )
+        return Examples(example, segment[:, 1])
+
+    def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
+        coordinates = state.coordinates
+        gap = points_at(coordinates, state.instance, a) - points_at(coordinates, state.instance, b)
+        return gap.to(state.length.dtype).square_().sum(1).sqrt_()

@@ -1,0 +1,308 @@
+"""Samplers: how solutions are drawn from a policy. Each is a frozen record of its own settings and callable.
+
+    solutions = Gumbeldore(beam_width=32, rounds=4, sigma=0.3)(problem, policy, state, generator=generator)
+
+The answer for an instance depends on its seed, not on what else is in the batch nor on how the batch is chunked to memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import require
+from gumbeldore.policy import Policy
+from gumbeldore.problem import Problem, S
+from gumbeldore.search import gumbel
+from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
+from gumbeldore.search.expansion import Perturb, Round, Search
+from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
+
+MEMORY = 2 << 30
+"""Bytes a search may use by default: half for tries, half for the network."""
+
+NOISE = 1 << 14
+"""How many random numbers are drawn at once, if that is enough for several levels of a search."""
+
+
+class Sampler(ABC):
+    """Draws solutions. Subclasses say how one batch of instances is searched round by round."""
+
+    memory: int
+
+    @abstractmethod
+    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+        """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
+
+    @abstractmethod
+    def instance_bytes(self, actions: int, horizon: int) -> int:
+        """Memory of the search itself for one instance (the network's comes on top)."""
+
+    def __call__(
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        *,
+        generator: torch.Generator | None = None,
+        seeds: Int[Tensor, " batch"] | None = None,
+    ) -> Solutions:
+        """Solves every instance of `state` (one row each). Give a `generator`, or one integer seed per instance."""
+        if seeds is None:
+            seeds = draw_seeds(state.row_count, generator)
+        require(len(seeds) == state.row_count, f"`seeds` must hold one seed per row ({state.row_count}), got {len(seeds)}.")
+        parts = []
+        for rows in self.chunks(problem, state):
+            stream = self.stream(problem, policy, state.rows(rows).compact(), seeds[rows].to(state.device, torch.int64))
+            parts.append(deque(stream, maxlen=1).pop())
+        return Solutions.concatenate(parts)
+
+    def chunks(self, problem: Problem[S], state: S) -> list[slice]:
+        """Slices of the batch that fit into the memory setting; the results do not depend on them."""
+        require(state.row_count > 0, "`state` must hold at least one row, got none.")
+        actions = problem.mask(state.rows(slice(0, 1))).shape[1]
+        size = max(1, self.memory // 2 // self.instance_bytes(actions, problem.horizon(state)))
+        return [slice(i, min(i + size, state.row_count)) for i in range(0, state.row_count, size)]
+
+
+def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " batch"]:
+    """One 63-bit seed per instance."""
+    require(
+        generator is not None,
+        "A sampler needs randomness: pass `generator=torch.Generator().manual_seed(...)` or `seeds`.",
+    )
+    assert generator is not None
+    return torch.randint(2**63 - 1, (count,), generator=generator, device=generator.device)
+
+
+@contextmanager
+def evaluation_mode(policy: Any) -> Iterator[None]:
+    """No gradients, and modules in evaluation mode (batch norm); both as before afterwards."""
+    modules = [m for m in policy.modules() if m.training] if isinstance(policy, torch.nn.Module) else []
+    for module in modules:
+        module.training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module in modules:
+            module.training = True
+
+
+@dataclass(frozen=True)
+class BeamSearch(Sampler):
+    """Deterministic beam search by total log-probability."""
+
+    beam_width: int = 16
+    memory: int = MEMORY
+    transpositions: bool = True  # evaluate equal states once, where the problem has keys
+
+    def __post_init__(self) -> None:
+        check_positive("beam_width", self.beam_width)
+        check_positive("memory", self.memory)
+
+    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+        with evaluation_mode(policy):
+            search = Search(
+                problem,
+                policy,
+                state,
+                self.beam_width,
+                cache_priors=False,
+                transpositions=self.transpositions,
+                network_bytes=self.memory // 2,
+            )
+            result = search.round(self.beam_width, by_probability)
+            search.trie.remove(result.leaf, result.leaf_depth, result.filled)
+            solutions = collect(search, [result], deterministic=1)
+        yield solutions
+
+    def instance_bytes(self, actions: int, horizon: int) -> int:
+        return trie_bytes(self.beam_width, actions, horizon, cached=False) + beam_bytes(self.beam_width, actions)
+
+
+@dataclass(frozen=True)
+class Greedy(BeamSearch):
+    """The most probable action at every step: a beam of one."""
+
+    beam_width: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.beam_width == 1, f"`Greedy` has a beam of one, got beam_width {self.beam_width}. Use `BeamSearch`.")
+
+
+@dataclass(frozen=True)
+class StochasticBeamSearch(Sampler):
+    """Samples `rounds * beam_width` sequences without replacement ('WOR'): round-wise stochastic beam search.
+
+    `nucleus` is the top-p of the first and of the last round, linear in between: (0.95, 1.0) grows as in the paper,
+    (0.8, 0.8) is constant. A single round uses the last value. No sequence is ever returned twice.
+    """
+
+    beam_width: int = 32
+    rounds: int = 4
+    nucleus: tuple[float, float] = (1.0, 1.0)
+    first_round_deterministic: bool = False  # the first round is a beam search: its mass is removed, nothing is learnt from it
+    memory: int = MEMORY
+    keep_trie: bool = False  # return the search trees with the solutions
+    transpositions: bool = True  # evaluate equal states once, where the problem has keys
+
+    def __post_init__(self) -> None:
+        check_positive("beam_width", self.beam_width)
+        check_positive("rounds", self.rounds)
+        check_positive("memory", self.memory)
+        pair = isinstance(self.nucleus, tuple | list) and len(self.nucleus) == 2
+        require(pair, f"`nucleus` must be a pair: the top-p of the first and of the last round, got {self.nucleus!r}.")
+        for p in self.nucleus:
+            require(0 < p <= 1, f"`nucleus` values must lie in (0, 1], got {p}. 1 switches the truncation off.")
+
+    @property
+    def nucleus_schedule(self) -> list[float]:
+        """Top-p by round (section 4.2.2)."""
+        first, last = self.nucleus
+        if self.rounds == 1:
+            return [last]
+        return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
+
+    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+        """Algorithm 2."""
+        search = None
+        results: list[Round] = []
+        for index, p in enumerate(self.nucleus_schedule):
+            with evaluation_mode(policy):
+                search = search or self._search(problem, policy, state)
+                if self.first_round_deterministic and index == 0:
+                    result = search.round(self.beam_width, by_probability)
+                else:
+                    score = gumbel.gumbels(seeds, (index,), (1,)).squeeze(1)
+                    perturb = by_gumbels(seeds, index)
+                    result = search.round(
+                        self.beam_width, perturb, nucleus=p, average_bonus=self._average_bonus, root_score=score
+                    )
+                    self._learn(search, result)
+                search.trie.remove(result.leaf, result.leaf_depth, result.filled)
+                results.append(result)
+                solutions = collect(search, results, int(self.first_round_deterministic), self.keep_trie)
+            yield solutions  # outside: the caller's code runs with its own gradient mode
+
+    def _search(self, problem: Problem[S], policy: Policy[S], state: S) -> Search[S]:
+        actions = problem.mask(state.rows(slice(0, 1))).shape[1]
+        size = state.row_count * trie_bytes(self.rounds * self.beam_width, actions, problem.horizon(state), cached=True)
+        cached = self.keep_trie or (self.rounds > 1 and size <= self.memory // 2)
+        return Search(
+            problem,
+            policy,
+            state,
+            self.rounds * self.beam_width,
+            cache_priors=cached,
+            transpositions=self.transpositions,
+            network_bytes=self.memory // 2,
+        )
+
+    def _learn(self, search: Search[S], result: Round) -> None:
+        """Nothing is learnt between rounds."""
+
+    @property
+    def _average_bonus(self) -> bool:
+        return False
+
+    def instance_bytes(self, actions: int, horizon: int) -> int:
+        nodes = self.rounds * self.beam_width
+        work = beam_bytes(self.beam_width, actions)
+        cached = trie_bytes(nodes, actions, horizon, cached=self.rounds > 1) + work
+        # An instance whose priors do not fit even alone is searched without keeping them: slower, the same law.
+        return cached if cached <= self.memory // 2 else trie_bytes(nodes, actions, horizon, cached=False) + work
+
+
+@dataclass(frozen=True)
+class Gumbeldore(StochasticBeamSearch):
+    """Sampling without replacement with a policy update between rounds (Algorithm 2, eq. 6): the paper's 'GD'."""
+
+    sigma: float = 0.3
+    advantage: AdvantageFn = global_advantage
+    average_over_visits: bool = False  # divide a node's summed advantages by the sequences through it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 <= self.sigma < float("inf"), f"`sigma` must be finite and at least 0, got {self.sigma}.")
+
+    def _learn(self, search: Search[S], result: Round) -> None:
+        search.trie.learn(result.nodes, self.sigma * self.advantage(result), result.filled)
+
+    @property
+    def _average_bonus(self) -> bool:
+        return self.average_over_visits
+
+
+@dataclass(frozen=True)
+class TheoryGumbeldore(Gumbeldore):
+    """Gumbeldore with the update of provable policy improvement (eq. 1), estimated edge by edge ('Theory GD')."""
+
+    advantage: AdvantageFn = local_advantage
+
+
+def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
+    """Deterministic beam search: the score is the total log-probability."""
+    return total.clone()
+
+
+def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
+    """Stochastic beam search: Gumbels of the children, conditioned on their maximum being the parent's (appendix A)."""
+    seeds, block = gumbel.substreams(seeds, (index,)), range(0)
+    noise = torch.empty(0)
+
+    def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
+        nonlocal block, noise
+        if depth not in block or noise.shape[1:] != total.shape:
+            block = range(depth, depth + max(1, NOISE // total.numel()))
+            noise = gumbel.gumbels_by_depth(seeds, block, tuple(total.shape[1:]))
+        return gumbel.gumbels_with_maximum(total, noise[depth - block.start], score)
+
+    return perturb
+
+
+def collect(search: Search[Any], results: list[Round], deterministic: int = 0, keep_trie: bool = False) -> Solutions:
+    """Puts the rounds of a search side by side. The first `deterministic` rounds estimate nothing, unless they are complete."""
+    depth = max(result.actions.shape[0] for result in results)
+    actions = [torch.nn.functional.pad(r.actions.permute(1, 2, 0), (0, depth - r.actions.shape[0]), value=-1) for r in results]
+    filled = torch.cat([r.filled for r in results], 1)
+    log_prob = torch.cat([r.log_prob for r in results], 1)
+    means, errors, sizes = (torch.stack(e, 1) for e in zip(*[expected_objective(r) for r in results], strict=True))
+    unknown = torch.stack([~r.complete & (i < deterministic) for i, r in enumerate(results)], 1)
+    diagnostics = Diagnostics(
+        remaining_mass=search.trie.left[0, :, 0].exp().clamp(max=1),
+        mean=means.masked_fill(unknown, torch.nan),
+        standard_error=errors.masked_fill(unknown, torch.nan),
+        effective_sample_size=sizes.masked_fill(unknown, torch.nan),
+        duplicates_avoided=expected_duplicates(log_prob, filled),
+        evaluations=search.evaluator.made.clone(),
+        evaluations_cached=search.evaluator.cached.clone(),
+        evaluations_shared=search.evaluator.shared.clone(),
+        evaluations_forced=search.evaluator.forced.clone(),
+    )
+    objective = torch.cat([r.objective for r in results], 1)
+    tries = (search.trie,) if keep_trie else ()
+    return Solutions(torch.cat(actions, 1), objective, log_prob, filled, diagnostics, tries)
+
+
+def trie_bytes(nodes: int, actions: int, horizon: int, *, cached: bool) -> int:
+    """Memory of one instance's trie: 8 numbers of 8 bytes per node; if priors are kept, its prior in float32 and its key."""
+    return (horizon + 1) * (nodes + 1) * (64 + (40 + 4 * actions if cached else 0))
+
+
+def beam_bytes(width: int, actions: int) -> int:
+    """Working memory of one expansion: about a dozen float64 tensors over the candidates."""
+    return 12 * 8 * width * actions
+
+
+def check_positive(name: str, value: int) -> None:
+    require(isinstance(value, int) and value >= 1, f"`{name}` must be an integer of at least 1, got {value!r}.")

@@ -1,0 +1,31 @@
+"""How a policy learns: Algorithm 1, supervised training, worker processes, files of a run. Knows no problem and no network."""
+
+from gumbeldore.training.algorithm import (
+    Epoch,
+    Progress,
+    Select,
+    Training,
+    TrainingSettings,
+    greedy_objective,
+    imitate,
+    imitate_events,
+    next_action_loss,
+    select_best,
+    self_improve,
+    self_improve_events,
+)
+
+__all__ = [
+    "Epoch",
+    "Progress",
+    "Select",
+    "Training",
+    "TrainingSettings",
+    "greedy_objective",
+    "imitate",
+    "imitate_events",
+    "next_action_loss",
+    "select_best",
+    "self_improve",
+    "self_improve_events",
+]

@@ -1,0 +1,32 @@
+"""Answers of samplers, compared bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from gumbeldore.solutions import Diagnostics, Solutions
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def differences(a: Solutions, b: Solutions, *, ignore: tuple[str, ...] = ()) -> list[str]:
+    """The names of all fields in which two results differ in any bit."""
+    depth = max(a.actions.shape[2], b.actions.shape[2])
+    padded = [torch.nn.functional.pad(s.actions, (0, depth - s.actions.shape[2]), value=-1) for s in (a, b)]
+    pairs = {"actions": padded} | {n: [getattr(s, n) for s in (a, b)] for n in ("objective", "log_prob", "filled")}
+    pairs |= {f.name: [getattr(s.diagnostics, f.name) for s in (a, b)] for f in dataclasses.fields(Diagnostics)}
+    return [name for name, (x, y) in pairs.items() if name not in ignore and not same(x, y)]
+
+
+def same(x: torch.Tensor, y: torch.Tensor) -> bool:
+    return x.shape == y.shape and bool(((x == y) | (x.isnan() & y.isnan())).all())
+
+
+def instance_of(solutions: Solutions, i: int) -> Solutions:
+    rows = {f.name: getattr(solutions.diagnostics, f.name)[i : i + 1] for f in dataclasses.fields(Diagnostics)}
+    names = ("actions", "objective", "log_prob", "filled")
+    return Solutions(**{n: getattr(solutions, n)[i : i + 1] for n in names}, diagnostics=Diagnostics(**rows))

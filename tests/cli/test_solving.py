@@ -1,0 +1,293 @@
+"""`gumbeldore solve`, problem by problem."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib.image
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from routing import awake, random_actions, seeded
+
+from gumbeldore import save_policy
+from gumbeldore.cli import main
+from gumbeldore.cli import solve as solving
+from gumbeldore.cli.catalogue import CATALOGUE, RunSettings, SamplerSettings
+from gumbeldore.cli.recipes import CVRPRecipe, JSSPRecipe, Recipe, TSPRecipe
+from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.problems.cvrp.verify import verify_cvrp
+from gumbeldore.problems.gomoku.verify import verify_gomoku
+from gumbeldore.problems.instances import write_instances
+from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.tsp.verify import verify_tsp
+
+FEW = ["--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu"]
+SMALL = {
+    "tsp": {"d": 16, "layers": 1, "heads": 2, "ff": 16},
+    "jssp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
+    "gomoku": {"channels": 4, "blocks": 1, "head_channels": 2, "hidden": 8},
+}
+SIZES = {
+    "tsp": ["--cities", "6"],
+    "cvrp": ["--customers", "6", "--capacity", "12"],
+    "jssp": ["--jobs", "3", "--machines", "2"],
+    "gomoku": [],
+}
+PICTURES = {"tsp": "tour.png", "cvrp": "routes.png", "jssp": "schedule.png", "gomoku": "game.png"}
+
+
+@pytest.fixture(scope="session")
+def policies(tmp_path_factory) -> Path:
+    """A folder with a tiny untrained policy for every problem."""
+    folder = tmp_path_factory.mktemp("policies")
+    for entry in CATALOGUE.values():
+        size = replace(entry.size, **SMALL.get(entry.name, SMALL["tsp"]))
+        problem = replace(entry.problem, size=5) if entry.name == "gomoku" else entry.problem
+        save_policy(folder / entry.name, awake(entry.build(RunSettings(problem=problem, policy=size))))
+    return folder
+
+
+@pytest.fixture
+def solve(policies, tmp_path):
+    """Runs the command; returns the records it saved."""
+
+    def run(name: str, *arguments: str) -> list[dict[str, Any]]:
+        folder = tmp_path / "solved"
+        assert main(["solve", name, "--policy", str(policies / name), "--folder", str(folder), *FEW, *arguments]) == 0
+        return json.loads((folder / "solutions.json").read_text())
+
+    return run
+
+
+def family(name: str) -> str:
+    return name.removesuffix("-lehd")
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_problem_is_solved_with_a_table_a_file_and_a_picture(name, solve, tmp_path, capsys):
+    records = solve(name, "--count", "3", *SIZES[family(name)])
+    assert [record["instance"] for record in records] == [0, 1, 2]
+    assert {"actions", "cost"} <= set(records[0])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Best solutions found" in shown
+    assert f"Mean {CATALOGUE[name].cost} of 3 instances: {np.mean([r['cost'] for r in records]):.4f}" in shown
+    picture = matplotlib.image.imread(tmp_path / "solved" / PICTURES[family(name)])
+    assert len(np.unique((picture[..., :3] * 255).astype(np.int64) @ (1 << 16, 1 << 8, 1))) > 10
+
+
+def test_tours_are_written_as_they_are_worth(solve):
+    instances = TSPRecipe(7, 2, 5).generate()
+    for record in solve("tsp", "--cities", "7", "--count", "2", "--seed", "5"):
+        verdict = verify_tsp(instances.arrays["coordinates"][record["instance"]], record["tour"])
+        assert (verdict.feasible, verdict.objective) == (True, pytest.approx(-record["cost"], abs=1e-12))
+        assert record["tour"] == [0, *record["actions"]]
+
+
+def test_with_nearest_every_tour_goes_on_to_a_near_city(solve):
+    instances = TSPRecipe(9, 3, 5).generate()
+    free, near = (solve("tsp", "--cities", "9", "--count", "3", "--seed", "5", *more) for more in ((), ("--nearest", "2")))
+    assert [record["tour"] for record in free] != [record["tour"] for record in near]
+    for record in near:
+        points, tour = instances.arrays["coordinates"][record["instance"]], record["tour"]
+        for i in range(1, len(tour)):
+            distance = np.linalg.norm(points[tour[i:]] - points[tour[i - 1]], axis=1)
+            assert (distance < distance[0]).sum() < 2
+
+
+def test_nearest_is_for_routes_only_and_at_least_one(solve, capsys):
+    assert len(solve("cvrp", "--customers", "8", "--capacity", "12", "--nearest", "1")) == 1
+    with pytest.raises(AssertionError):
+        solve("cvrp", "--customers", "8", "--capacity", "12", "--nearest", "0")
+    assert "`nearest` must be at least 1" in " ".join(capsys.readouterr().err.split())
+
+
+def test_routes_are_written_as_they_are_worth(solve):
+    instances = CVRPRecipe(6, 12, 2, 5).generate()
+    for record in solve("cvrp", "--customers", "6", "--capacity", "12", "--count", "2", "--seed", "5"):
+        given = instances.instance(record["instance"])
+        verdict = verify_cvrp(given["nodes"], given["demands"], 12, record["customers"], record["via_depot"])
+        assert (verdict.feasible, verdict.objective) == (True, pytest.approx(-record["cost"], abs=1e-12))
+        assert [c for route in record["routes"] for c in route] == record["customers"]
+        assert len(record["routes"]) == sum(record["via_depot"])
+        assert [2 * c + v for c, v in zip(record["customers"], record["via_depot"], strict=True)] == record["actions"]
+
+
+def test_schedules_are_written_as_they_are_worth(solve):
+    instances = JSSPRecipe(3, 4, 2, 5).generate()
+    for record in solve("jssp", "--jobs", "3", "--machines", "4", "--count", "2", "--seed", "5"):
+        given = instances.instance(record["instance"])
+        verdict = verify_jssp(given["times"], given["machines"], record["jobs"])
+        assert (verdict.feasible, verdict.objective) == (True, -record["makespan"])
+        assert record["cost"] == record["makespan"]
+
+
+def test_games_are_written_as_they_were_played_on_the_policys_board(solve):
+    for record in solve("gomoku", "--count", "3"):
+        verdict = verify_gomoku(5, record["moves"])
+        assert (verdict.feasible, verdict.objective) == (True, -record["cost"])
+        assert record["moves"][1::2] == record["actions"]
+        assert (record["size"], record["winner"]) == (5, {1: "white", 0: None, -1: "black"}[int(verdict.objective)])
+
+
+def file_of(path: Path, recipe: Recipe, labelled: bool = False) -> str:
+    instances = recipe.generate()
+    if labelled:
+        actions = random_actions(instances.kind.problem, instances.state(), seeded(0))
+        instances = instances.labelled(actions.tolist(), "dice")
+    write_instances(path, instances)
+    return str(path)
+
+
+def test_files_of_different_sizes_are_solved_in_one_call_and_numbered_through(solve, tmp_path):
+    recipes = [TSPRecipe(5, 2, 1), TSPRecipe(8, 1, 2), TSPRecipe(5, 1, 3)]
+    files = [file_of(tmp_path / f"{index}.npz", recipe) for index, recipe in enumerate(recipes)]
+    records = solve("tsp-lehd", "--instances", *files)
+    assert [record["instance"] for record in records] == [0, 1, 2, 3]
+    points = [cities for recipe in recipes for cities in recipe.generate().arrays["coordinates"]]
+    for record, cities in zip(records, points, strict=True):
+        assert -verify_tsp(cities, record["tour"]).objective == pytest.approx(record["cost"], abs=1e-12)
+
+
+def test_the_mean_gap_to_labels_counts_only_labelled_instances(solve, tmp_path, capsys):
+    bare = file_of(tmp_path / "bare.npz", JSSPRecipe(2, 2, 2, 7))
+    labelled = file_of(tmp_path / "labelled.npz", JSSPRecipe(3, 3, 4, 8), labelled=True)
+    records = solve("jssp", "--instances", bare, labelled)
+    with np.load(labelled) as file:
+        costs = -file["objective"]
+    gap = 100 * np.mean([record["cost"] / cost - 1 for record, cost in zip(records[2:], costs, strict=True)])
+    assert f"Mean gap to the labels of 4 instances: {gap:.3f} %" in capsys.readouterr().out
+    solve("jssp", "--instances", bare)
+    assert "Mean gap" not in capsys.readouterr().out
+
+
+def test_random_instances_are_those_that_generate_writes(solve, tmp_path):
+    arguments = ["--customers", "5", "--capacity", "15", "--count", "2", "--seed", "3"]
+    assert main(["generate", "cvrp", "--out", str(tmp_path / "same.npz"), *arguments]) == 0
+    drawn = solve("cvrp", *arguments)
+    assert solve("cvrp", "--instances", str(tmp_path / "same.npz"), "--seed", "3") == drawn
+
+
+def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, monkeypatch):
+    drawn = []
+    form = replace(solving.FORMS["tsp"], draw=lambda path, instance, actions, title: drawn.append((instance, title)))
+    monkeypatch.setitem(solving.FORMS, "tsp", form)
+    path = tmp_path / "square.csv"
+    path.write_text("100,0\n300,0\n300,200\n100,200\n")
+    (record,) = solve("tsp", "--instance", str(path))
+    assert record["cost"] == pytest.approx(800.0)
+    assert drawn[0][0]["coordinates"].max() == 300
+    assert drawn[0][1] == "tour length 800"
+
+
+def test_an_interrupt_keeps_the_best_of_the_rounds_before_it(solve, monkeypatch, capsys):
+    complete = solve("tsp", "--cities", "6", "--count", "2")
+    build = SamplerSettings.build
+
+    def interrupted(settings, epoch=1):
+        sampler = build(settings, epoch)
+
+        class Stopping(type(sampler)):
+            def stream(self, *arguments):
+                yield next(super().stream(*arguments))
+                raise KeyboardInterrupt
+
+        return Stopping(sampler.beam_width, sampler.rounds, sigma=sampler.sigma, memory=sampler.memory)
+
+    monkeypatch.setattr(SamplerSettings, "build", interrupted)
+    stopped = solve("tsp", "--cities", "6", "--count", "2")
+    assert "Interrupted: these are the best" in " ".join(capsys.readouterr().out.split())
+    assert [record["instance"] for record in stopped] == [0, 1]
+    assert all(early["cost"] >= late["cost"] for early, late in zip(stopped, complete, strict=True))
+
+
+def test_an_interrupt_between_sizes_keeps_the_sizes_that_are_done(solve, tmp_path, monkeypatch):
+    files = [file_of(tmp_path / f"{cities}.npz", TSPRecipe(cities, 2)) for cities in (5, 6)]
+    search_part = solving._search_part
+
+    def interrupted(sampler, problem, policy, state, *rest):
+        if state.coordinates.shape[1] == 6:
+            raise KeyboardInterrupt
+        search_part(sampler, problem, policy, state, *rest)
+
+    monkeypatch.setattr(solving, "_search_part", interrupted)
+    assert [len(record["tour"]) for record in solve("tsp", "--instances", *files)] == [5, 5]
+
+
+def test_an_interrupt_before_anything_was_found_saves_nothing(policies, tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solving, "_search_part", interrupted)
+    assert main(["solve", "tsp", "--policy", str(policies / "tsp"), "--folder", str(tmp_path / "out"), *FEW]) == 130
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_batch_that_is_cut_to_the_memory_gives_the_same_tours(solve, monkeypatch):
+    arguments = ["--cities", "6", "--count", "5"]
+    whole = solve("tsp", *arguments)
+    sizes = []
+    search_part = solving._search_part
+    monkeypatch.setattr(solving, "_search_part", lambda *given: (sizes.append(given[3].row_count), search_part(*given))[1])
+    monkeypatch.setattr("gumbeldore.search.samplers.Sampler.chunks", lambda *_: [slice(0, 2), slice(2, 4), slice(4, 5)])
+    assert [record["tour"] for record in solve("tsp", *arguments)] == [record["tour"] for record in whole]
+    assert sizes == [2, 2, 1]
+
+
+def test_an_infeasible_solution_is_never_saved(policies, tmp_path, monkeypatch):
+    recipe = solving.default_recipe(CATALOGUE["tsp"])
+    settings = solving.SolveSettings(policies / "tsp", recipe, SamplerSettings(), tmp_path / "out", "cpu")
+    for actions, objective, message in [([1] * 19, 0.0, "infeasible"), (list(range(1, 20)), -1.0, "is worth")]:
+        found = {0: solving.Found(actions, objective, 1, 0.0, 1)}
+        monkeypatch.setattr(solving, "search", lambda *_, found=found: found)
+        with pytest.raises(ContractError, match=message):
+            solving.solve(CATALOGUE["tsp"], settings, Console(quiet=True))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_policy_for_another_problem_is_refused_by_name(name, policies):
+    for other in CATALOGUE:
+        if other != name:
+            with pytest.raises(CheckpointError, match=f"to solve {name}, .*gumbeldore solve {other}`"):
+                solving.checked_policy(CATALOGUE[name], policies / other)
+    assert type(solving.checked_policy(CATALOGUE[name], policies / name)) is solving.network_of(CATALOGUE[name])
+
+
+def test_asking_for_a_network_class_does_not_touch_the_global_randomness():
+    before = torch.get_rng_state()
+    solving.network_of(CATALOGUE["jssp"])
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("jssp", ["--instances", "tsp.npz"], "must hold instances of jssp"),
+        ("tsp", ["--instances", "absent.npz"], "no file of instances absent.npz"),
+        ("tsp", ["--instances", "tsp.npz", "--cities", "7"], "leave out the options of random instances"),
+        ("tsp", ["--instances", "tsp.npz", "--instance", "cities.csv"], "leave one of them out"),
+        ("tsp", ["--instance", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_mistakes_get_one_clear_line(name, arguments, message, policies, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file_of(Path("tsp.npz"), TSPRecipe(5, 1))
+    assert main(["solve", name, "--policy", str(policies / name), *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_help_shows_the_problems_own_options(name, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["solve", name, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(option in shown for option in [*SIZES[family(name)][::2], "--count", "--seed", "--sampler.method"])
+    assert "solutions.json and a picture" in shown  # the comments beside the settings are their help
+    assert ("--instances" in shown) == (name != "gomoku")
+    assert ("--instance " in shown) == (family(name) == "tsp")

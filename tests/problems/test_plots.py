@@ -1,0 +1,100 @@
+"""Pictures: they are written, and something is drawn on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from gumbeldore.cli.curves import plot_training
+from gumbeldore.figure import colours, saved_figure
+from gumbeldore.problems.cvrp.plot import plot_routes
+from gumbeldore.problems.gomoku.plot import plot_game
+from gumbeldore.problems.jssp.plot import plot_schedule
+from gumbeldore.problems.jssp.verify import build_schedule
+from gumbeldore.problems.tsp.plot import plot_tours
+
+POINTS = np.random.RandomState(0).uniform(size=(9, 2))
+BLACK, RED, BLUE = (0, 0, 0), (214, 39, 40), (31, 119, 180)
+
+
+def shades(path: Path) -> dict[tuple[int, ...], int]:
+    """How many pixels a picture has of each colour."""
+    pixels = (matplotlib.image.imread(path)[..., :3] * 255).round().astype(np.int64) @ (1 << 16, 1 << 8, 1)
+    found, counts = np.unique(pixels, return_counts=True)
+    return {(c >> 16, c >> 8 & 255, c & 255): n for c, n in zip(found.tolist(), counts.tolist(), strict=True)}
+
+
+def rgb(colour: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(round(255 * float(part))) for part in colour[:3])
+
+
+def test_an_empty_picture_would_be_noticed(tmp_path):
+    """Otherwise the tests below could not fail."""
+    with saved_figure(tmp_path / "blank.png") as axes:
+        axes.set_axis_off()
+    assert list(shades(tmp_path / "blank.png")) == [(255, 255, 255)]
+
+
+def test_a_tour_is_a_blue_line_with_a_red_start(tmp_path):
+    plot_tours(tmp_path / "deep" / "tour.png", POINTS, [list(range(9))], ["tour"])
+    found = shades(tmp_path / "deep" / "tour.png")
+    assert min(found.get(colour, 0) for colour in (BLACK, RED, BLUE)) > 50
+
+
+def test_every_tour_gets_a_panel(tmp_path):
+    for count in (1, 2, 5):
+        plot_tours(tmp_path / f"{count}.png", POINTS, [list(range(9))] * count, ["tour"] * count)
+    red = [shades(tmp_path / f"{count}.png")[RED] for count in (1, 2, 5)]
+    assert red[1] == pytest.approx(2 * red[0], rel=0.2)
+    assert red[2] == pytest.approx(5 * red[0], rel=0.2)
+
+
+@pytest.mark.parametrize("count", [1, 4, 12, 30])
+def test_every_route_has_a_colour_of_its_own_and_the_depot_is_black(tmp_path, count):
+    nodes = np.random.RandomState(1).uniform(size=(1 + 2 * count, 2))
+    plot_routes(tmp_path / "routes.png", nodes, [[2 * i, 2 * i + 1] for i in range(count)], "routes")
+    found = shades(tmp_path / "routes.png")
+    wanted = {rgb(colour) for colour in colours(count)}
+    assert len(wanted) == count
+    assert wanted <= set(found)
+    assert found[BLACK] > 80
+
+
+@pytest.mark.parametrize(("jobs", "machines"), [(1, 1), (6, 5), (25, 3)])
+def test_a_gantt_chart_shows_every_job_in_its_colour_and_the_end_in_red(tmp_path, jobs, machines):
+    random = np.random.RandomState(0)
+    times, orders = random.randint(20, 99, (jobs, machines)), random.uniform(size=(jobs, machines)).argsort(1)
+    schedule = build_schedule(times.tolist(), orders.tolist(), list(range(jobs)) * machines)
+    plot_schedule(tmp_path / "schedule.png", schedule, "schedule")
+    found = shades(tmp_path / "schedule.png")
+    assert {rgb(colour) for colour in colours(jobs)} <= set(found)
+    assert found.get(RED, 0) > 30
+
+
+def test_longer_operations_are_longer_bars(tmp_path):
+    """Two jobs on one machine, 10 and 30 long."""
+    plot_schedule(tmp_path / "two.png", build_schedule([[10], [30]], [[0], [0]], [0, 1]), "two")
+    found = shades(tmp_path / "two.png")
+    first, second = (found[rgb(colour)] for colour in colours(2))
+    assert second == pytest.approx(3 * first, rel=0.1)
+
+
+def test_a_board_shows_wood_and_stones_and_rings_the_winning_row(tmp_path):
+    won, open_ = [0, 10, 1, 11, 2, 12, 3, 13, 4], [0, 10, 1, 11]
+    for name, moves in (("won", won), ("open", open_)):
+        plot_game(moves, 9, tmp_path / f"{name}.png")
+    winning, going = (shades(tmp_path / f"{name}.png") for name in ("won", "open"))
+    assert winning[(227, 192, 138)] > 1000
+    assert winning[BLACK] > going[BLACK]
+    assert winning.get(RED, 0) > 100
+    assert going.get(RED, 0) == 0
+
+
+def test_training_curves_are_drawn(tmp_path):
+    lines = [{"epoch": e, "loss": 1 / e, "sampled": -4.0, "validation": -5.0 + e, "improved": True} for e in (1, 2, 3)]
+    plot_training(tmp_path / "training.png", lines)
+    found = shades(tmp_path / "training.png")
+    assert min(found.get(colour, 0) for colour in (BLUE, (255, 127, 14), (44, 160, 44))) > 50
