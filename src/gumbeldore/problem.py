@@ -102,6 +102,11 @@ class State:
 S = TypeVar("S", bound=State)
 
 
+def slices(count: int, size: int) -> list[slice]:
+    """0 .. `count` in pieces of `size`; the last may be smaller."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
 def shapes(state: State) -> tuple[tuple[int, ...], ...]:
     """The sizes of an instance: states with equal ones can be concatenated."""
     return tuple(tuple(tensor.shape[1:]) for tensor in state.tensors().values())

@@ -7,11 +7,13 @@ import torch
 from routing import seeded
 
 from gumbeldore.cli import runs
-from gumbeldore.cli.catalogue import CATALOGUE, JobShops, RunSettings, SamplerSettings
+from gumbeldore.cli.catalogue import CATALOGUE
+from gumbeldore.cli.run_settings import RunSettings, SamplerSettings
 from gumbeldore.cli.settings import as_plain, merged
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
 from gumbeldore.problems.gomoku.problem import random_winner
+from gumbeldore.problems.jssp.kit import JobShops
 from gumbeldore.problems.mixture import AnyOf
 from gumbeldore.search.advantage import outcome
 

@@ -11,9 +11,12 @@ import torch
 from routing import random_actions, seeded
 
 from gumbeldore.cli import main
-from gumbeldore.cli.recipes import CVRPRecipe, JSSPRecipe, Recipe, TSPRecipe
-from gumbeldore.problems.instances import write_instances
+from gumbeldore.problems.cvrp.instances import CVRPRecipe
+from gumbeldore.problems.instance_files import write_instances
+from gumbeldore.problems.jssp.instances import JSSPRecipe
+from gumbeldore.problems.kit import Recipe
 from gumbeldore.problems.policy_files import read_weights
+from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training.checkpoint import load_state, read_metrics
 
 SMALL = [

@@ -11,17 +11,23 @@ from functools import partial
 
 import numpy as np
 import pytest
+from kits import KINDS, KITS, SOLVERS
 from rich.console import Console
 
 from gumbeldore.cli import label as labelling
 from gumbeldore.cli import main
-from gumbeldore.cli.label import SOLVERS, Solved, choose_solver, jobs_by_start, label
-from gumbeldore.cli.recipes import CVRPRecipe, JSSPRecipe, TSPRecipe
+from gumbeldore.cli.label import choose_solver, label
 from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError
-from gumbeldore.problems import baselines
-from gumbeldore.problems.baselines import Routes, SolverError, approximate_tsp, solve_cvrp, solve_jssp, solve_tsp
-from gumbeldore.problems.instances import KINDS, InstanceSet, read_instances
+from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
+from gumbeldore.problems.cvrp.instances import CVRPRecipe
+from gumbeldore.problems.instance_files import read_instances
+from gumbeldore.problems.instances import InstanceSet
+from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
+from gumbeldore.problems.jssp.instances import JSSPRecipe
 from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.solvers import Solved, SolverError
+from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
+from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training.processes import WorkerError, in_processes
 
 TINY = {"tsp": TSPRecipe(7, 3, 5), "cvrp": CVRPRecipe(5, 12, 3, 5), "jssp": JSSPRecipe(3, 3, 3, 5)}
@@ -75,11 +81,16 @@ def here(monkeypatch):
     monkeypatch.setattr(labelling, "in_processes", serially)
 
 
+def work(solver: str) -> Limit:
+    """Enough for the small instances here, and the same on a busy machine."""
+    return Limit(None, {"pyvrp": 300, "hygese": 300, "ortools": 5.0}[solver])
+
+
 def fake(monkeypatch, answer, name: str = "tsp", solver: str = "pyvrp") -> list[int]:
     """Replaces a solver by a function of the seed; returns the seeds it is asked for."""
     asked = []
 
-    def solve(instance, seconds, seed):
+    def solve(instance, limit, seed):
         asked.append(seed)
         return answer(seed)
 
@@ -100,7 +111,7 @@ class TestSolvers:
         pytest.importorskip(solver)
         instances = TINY[name].generate()
         for index, best in enumerate(optima[name]):
-            solved = SOLVERS[name][solver](instances.instance(index), 0.2, index)
+            solved = SOLVERS[name][solver](instances.instance(index), work(solver), index)
             verdict = instances.kind.verify(instances.instance(index), solved.actions)
             assert verdict.feasible, verdict.reason
             assert verdict.objective == pytest.approx(best, abs=1e-5)
@@ -111,9 +122,9 @@ class TestSolvers:
         pytest.importorskip("pyvrp")
         pytest.importorskip("ortools")
         points = np.random.RandomState(3).uniform(size=(15, 2))
-        exact = solve_tsp(points, 30)
+        exact = solve_tsp(points)
         assert exact.optimal
-        assert exact.length - 1e-4 <= approximate_tsp(points, 0.3).length <= 1.02 * exact.length
+        assert exact.length - 1e-4 <= approximate_tsp(points, work("pyvrp")).length <= 1.02 * exact.length
 
     @pytest.mark.parametrize("solver", SOLVERS["cvrp"])
     @pytest.mark.parametrize(
@@ -128,7 +139,7 @@ class TestSolvers:
     )
     def test_unusual_instances_are_solved_too(self, solver, nodes, demands, length):
         pytest.importorskip(solver)
-        answer = solve_cvrp(np.array(nodes, dtype=float), np.array(demands), 10, 0.1, solver=solver)
+        answer = solve_cvrp(np.array(nodes, dtype=float), np.array(demands), 10, work(solver), solver=solver)
         assert answer.length == pytest.approx(length)
         assert sorted(itertools.chain(*answer.routes)) == list(range(len(nodes) - 1))
 
@@ -137,7 +148,7 @@ class TestSolvers:
         """Nine customers of 6 in vehicles of 10: nine vehicles, though six could carry the total."""
         pytest.importorskip(solver)
         nodes = np.random.RandomState(1).uniform(size=(10, 2))
-        answer = solve_cvrp(nodes, np.array([0] + [6] * 9), 10, 0.1, solver=solver)
+        answer = solve_cvrp(nodes, np.array([0] + [6] * 9), 10, work(solver), solver=solver)
         assert len(answer.routes) == 9
         assert answer.length == pytest.approx(2 * np.hypot(*(nodes[1:] - nodes[0]).T).sum())
 
@@ -148,7 +159,7 @@ class TestSolvers:
     def test_a_schedule_is_what_the_solver_says(self):
         pytest.importorskip("ortools")
         times, machines = np.array([[3, 2], [2, 4]]), np.array([[0, 1], [1, 0]])
-        answer = solve_jssp(times, machines, 5)
+        answer = solve_jssp(times, machines)
         assert (answer.makespan, answer.optimal) == (7, True)
         assert verify_jssp(times, machines, jobs_by_start(answer.starts)).objective == -7
 
@@ -180,23 +191,23 @@ class TestSolvers:
         pytest.importorskip("ortools")
         given = JSSPRecipe(20, 20, 1).generate().instance(0)
         with pytest.raises(SolverError, match="Give it more time"):
-            solve_jssp(given["times"], given["machines"], 1e-6)
+            solve_jssp(given["times"], given["machines"], Limit(1e-6))
 
     def test_a_solver_that_is_not_installed_names_the_extra(self, monkeypatch):
         with pytest.raises(SolverError, match=r"gumbeldore\[solvers\]"):
-            baselines.outside("a_solver_that_nobody_has")
+            outside("a_solver_that_nobody_has")
         monkeypatch.setattr(labelling, "find_spec", lambda module: None)
         with pytest.raises(SolverError, match="need hygese or pyvrp, not installed"):
-            choose_solver("cvrp")
+            choose_solver(KITS["cvrp"])
 
     def test_the_preferred_solver_is_taken_if_it_is_there(self, monkeypatch):
         monkeypatch.setattr(labelling, "find_spec", lambda module: module == "pyvrp" or None)
-        assert choose_solver("cvrp") == "pyvrp"
+        assert choose_solver(KITS["cvrp"]) == "pyvrp"
         monkeypatch.setattr(labelling, "find_spec", lambda module: True)
-        assert choose_solver("cvrp") == "hygese"
-        assert choose_solver("cvrp", "pyvrp") == "pyvrp"
+        assert choose_solver(KITS["cvrp"]) == "hygese"
+        assert choose_solver(KITS["cvrp"], "pyvrp") == "pyvrp"
         with pytest.raises(SettingsError, match="auto or hygese or pyvrp, got 'lkh'"):
-            choose_solver("cvrp", "lkh")
+            choose_solver(KITS["cvrp"], "lkh")
 
 
 @pytest.mark.usefixtures("here")
@@ -204,7 +215,7 @@ class TestLabelling:
     @pytest.mark.parametrize("name", SOLVERS)
     def test_labels_are_optimal_on_tiny_instances_and_come_back_from_the_file(self, name, tmp_path, optima):
         pytest.importorskip(next(iter(SOLVERS[name])))
-        label(TINY[name].generate(), tmp_path / "a.npz", seconds=0.2, console=QUIET)
+        label(TINY[name].generate(), tmp_path / "a.npz", limit=Limit(0.2), console=QUIET)
         labels = read_instances(tmp_path / "a.npz", name).labels
         np.testing.assert_allclose(labels.objective, optima[name], rtol=0, atol=1e-5)
         assert "0.2 seconds" in labels.solver
@@ -264,7 +275,7 @@ class TestLabelling:
         fake(monkeypatch, tour)
         given = {"recipe": TSPRecipe(7, 5), "seconds": 2.0, **other}
         with pytest.raises(CheckpointError, match="of other instances or by another solver"):
-            label(given["recipe"].generate(), tmp_path / "a.npz", seconds=given["seconds"], console=QUIET)
+            label(given["recipe"].generate(), tmp_path / "a.npz", limit=Limit(given["seconds"]), console=QUIET)
         assert journal.read_text() == before
 
     def journal(self, tmp_path, monkeypatch, solved: int):
@@ -297,7 +308,7 @@ class TestLabelling:
     def test_routes_become_customers_and_visits_to_the_depot(self, monkeypatch):
         monkeypatch.setattr(labelling, "solve_cvrp", lambda *given: Routes([[2, 0], [1]], 5.0))
         given = CVRPRecipe(3, 20, 1).generate().instance(0)
-        assert SOLVERS["cvrp"]["hygese"](given, 1.0, 0) == Solved([5, 0, 3], 5.0, False)
+        assert SOLVERS["cvrp"]["hygese"](given, work("hygese"), 0) == Solved([5, 0, 3], 5.0, False)
 
     @pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"seconds": math.inf}, {"workers": 0}, {"out": "a.txt"}])
     def test_settings_out_of_range_are_named(self, tmp_path, wrong):

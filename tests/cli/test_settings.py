@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gumbeldore.cli.catalogue import CATALOGUE, RunSettings, SamplerSettings
+from gumbeldore.cli.catalogue import CATALOGUE
+from gumbeldore.cli.run_settings import RunSettings, SamplerSettings
 from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import SettingsError
 from gumbeldore.search.replacement import WithReplacement

@@ -10,20 +10,25 @@ from typing import Any
 import matplotlib.image
 import numpy as np
 import pytest
-import torch
+from kits import KITS
 from rich.console import Console
 from routing import awake, random_actions, seeded
 
 from gumbeldore import save_policy
 from gumbeldore.cli import main
 from gumbeldore.cli import solve as solving
-from gumbeldore.cli.catalogue import CATALOGUE, RunSettings, SamplerSettings
-from gumbeldore.cli.recipes import CVRPRecipe, JSSPRecipe, Recipe, TSPRecipe
+from gumbeldore.cli.catalogue import CATALOGUE
+from gumbeldore.cli.run_settings import RunSettings, SamplerSettings
 from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.problems.cvrp.instances import CVRPRecipe
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.gomoku.verify import verify_gomoku
-from gumbeldore.problems.instances import write_instances
+from gumbeldore.problems.instance_files import write_instances
+from gumbeldore.problems.jssp.instances import JSSPRecipe
 from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.kit import Recipe
+from gumbeldore.problems.tsp import kit as tsp_kit
+from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.problems.tsp.verify import verify_tsp
 
 FEW = ["--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu"]
@@ -174,8 +179,8 @@ def test_random_instances_are_those_that_generate_writes(solve, tmp_path):
 
 def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, monkeypatch):
     drawn = []
-    form = replace(solving.FORMS["tsp"], draw=lambda path, instance, actions, title: drawn.append((instance, title)))
-    monkeypatch.setitem(solving.FORMS, "tsp", form)
+    form = replace(KITS["tsp"].form, draw=lambda path, instance, actions, title: drawn.append((instance, title)))
+    monkeypatch.setattr(tsp_kit, "KIT", replace(KITS["tsp"], form=form))
     path = tmp_path / "square.csv"
     path.write_text("100,0\n300,0\n300,200\n100,200\n")
     (record,) = solve("tsp", "--instance", str(path))
@@ -255,13 +260,7 @@ def test_a_policy_for_another_problem_is_refused_by_name(name, policies):
         if other != name:
             with pytest.raises(CheckpointError, match=f"to solve {name}, .*gumbeldore solve {other}`"):
                 solving.checked_policy(CATALOGUE[name], policies / other)
-    assert type(solving.checked_policy(CATALOGUE[name], policies / name)) is solving.network_of(CATALOGUE[name])
-
-
-def test_asking_for_a_network_class_does_not_touch_the_global_randomness():
-    before = torch.get_rng_state()
-    solving.network_of(CATALOGUE["jssp"])
-    assert torch.equal(before, torch.get_rng_state())
+    assert type(solving.checked_policy(CATALOGUE[name], policies / name)) is CATALOGUE[name].architecture.network
 
 
 @pytest.mark.parametrize(

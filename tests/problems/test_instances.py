@@ -9,14 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from kits import KINDS, STANDARD
 from routing import random_actions, seeded
 
 from gumbeldore.cli import main
-from gumbeldore.cli.recipes import STANDARD, CVRPRecipe, JSSPRecipe, TSPRecipe
 from gumbeldore.errors import FormatError, SettingsError
 from gumbeldore.problems import CVRP, JSSP, TSP
-from gumbeldore.problems.instances import KINDS, InstanceSet, Labels, largest, read_instances, write_instances
+from gumbeldore.problems.cvrp.instances import CVRPRecipe
+from gumbeldore.problems.instance_files import read_instances, write_instances
+from gumbeldore.problems.instances import InstanceSet, Labels, largest
+from gumbeldore.problems.jssp.instances import JSSPRecipe
 from gumbeldore.problems.mixture import AnyOf
+from gumbeldore.problems.tsp.instances import TSPRecipe
 
 RECIPES = {"tsp": TSPRecipe(6, 5, 1), "cvrp": CVRPRecipe(5, (20, 30), 5, 1), "jssp": JSSPRecipe(3, 2, 5, 1)}
 
@@ -387,7 +391,7 @@ class TestMixture:
 
 
 def test_every_kind_has_a_recipe_standard_sets_and_solvers():
-    from gumbeldore.cli.label import SOLVERS
-    from gumbeldore.cli.recipes import RECIPES as ALL
+    from kits import RECIPES as ALL
+    from kits import SOLVERS
 
     assert list(KINDS) == list(ALL) == list(STANDARD) == list(SOLVERS)

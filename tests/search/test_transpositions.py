@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from toys import TablePolicy, TreeProblem, random_trees
 
-from gumbeldore.cli.catalogue import SamplerSettings
+from gumbeldore.cli.run_settings import SamplerSettings
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import ContractError
 from gumbeldore.problem import Problem, State, replay

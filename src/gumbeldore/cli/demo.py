@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+import tyro
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import Progress, track
@@ -22,11 +23,12 @@ from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
 from gumbeldore.problems import TSP
-from gumbeldore.problems.baselines import ExactTour, solve_tsps
+from gumbeldore.problems.tsp.experts import ExactTour, solve_tsp
 from gumbeldore.problems.tsp.plot import plot_tours
 from gumbeldore.problems.tsp.verify import verify_tsp
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
+from gumbeldore.training.processes import in_order, in_processes
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     policy = _trained(settings, console)
     points = np.random.RandomState(1234).uniform(size=(settings.instances, 20, 2))
     console.print(f"\nSolving {settings.instances} unseen instances to proven optimality with OR-Tools CP-SAT ...")
-    optimal = list(_tracked(solve_tsps(list(points)), len(points), console))
+    optimal = list(_tracked(_exactly(points), len(points), console))
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
     lengths = np.array([tour.length for tour in optimal])
     rows, best = _compare(settings, policy, points, lengths, console)
@@ -57,6 +59,16 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     write_atomically(settings.folder / "gaps.json", lambda path: path.write_text(json.dumps(gaps, indent=1) + "\n"))
     console.print(f"Pictures: [bold]{settings.folder}/tours.png[/bold] and [bold]{settings.folder}/training.png[/bold].")
     return gaps
+
+
+def command(arguments: list[str]) -> None:
+    """gumbeldore demo"""
+    demo(tyro.cli(DemoSettings, args=arguments, prog="gumbeldore demo", description=DemoSettings.__doc__))
+
+
+def _exactly(instances: NDArray[np.float64], workers: int = 2) -> Iterator[ExactTour]:
+    """A provably shortest tour of each instance, in order, from parallel processes."""
+    return in_order(in_processes(solve_tsp, dict(enumerate(instances)), workers))
 
 
 Row = tuple[str, int, float, float]  # sampler, sequences per instance, gap in percent, seconds

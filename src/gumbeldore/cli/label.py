@@ -7,7 +7,6 @@ written and the journal is removed. The same command after a crash or Ctrl-C goe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,71 +19,31 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gumbeldore.cli.recipes import RECIPES, STANDARD, R, chosen
+from gumbeldore.cli.generate import R, chosen, standard_sets
+from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import write_atomically
-from gumbeldore.problems.baselines import SolverError, approximate_tsp, solve_cvrp, solve_jssp, solve_tsp
-from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, kind_of, read_instances, write_instances
+from gumbeldore.problems.finding import kit_named
+from gumbeldore.problems.instance_files import read_instances, write_instances
+from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
+from gumbeldore.problems.kit import Kit
+from gumbeldore.problems.solvers import SHORT, Limit, Solved, Solver, SolverError
 from gumbeldore.training.processes import in_processes
 
 JOURNAL = "gumbeldore-labels-1"
 
 
-@dataclass(frozen=True)
-class Solved:
-    """What a solver says about one instance."""
-
-    actions: list[int]
-    cost: float  # minus the objective; the solution must be at least as good
-    optimal: bool
-
-
-Solver = Callable[[Arrays, float, int], Solved]  # one instance, seconds, seed
-
-
-def tsp_by_pyvrp(instance: Arrays, seconds: float, seed: int) -> Solved:
-    answer = approximate_tsp(instance["coordinates"], seconds, seed)
-    return Solved(answer.tour[1:], answer.length, answer.optimal)
-
-
-def tsp_by_ortools(instance: Arrays, seconds: float, seed: int) -> Solved:
-    answer = solve_tsp(instance["coordinates"], seconds)
-    return Solved(answer.tour[1:], answer.length, answer.optimal)
-
-
-def cvrp_by(solver: str, instance: Arrays, seconds: float, seed: int) -> Solved:
-    answer = solve_cvrp(instance["nodes"], instance["demands"], int(instance["capacity"]), seconds, seed, solver)
-    return Solved([2 * c + (place == 0) for route in answer.routes for place, c in enumerate(route)], answer.length, False)
-
-
-def jssp_by_ortools(instance: Arrays, seconds: float, seed: int) -> Solved:
-    answer = solve_jssp(instance["times"], instance["machines"], seconds)
-    return Solved(jobs_by_start(answer.starts), answer.makespan, answer.optimal)
-
-
-def jobs_by_start(starts: Sequence[Sequence[int]]) -> list[int]:
-    """The jobs of all operations in the order of their starts. Each is then scheduled no later than it was."""
-    return [job for _, job in sorted((start, job) for job, row in enumerate(starts) for start in row)]
-
-
-SOLVERS: dict[str, dict[str, Solver]] = {  # by problem and by the module that must be installed, the preferred one first
-    "tsp": {"pyvrp": tsp_by_pyvrp, "ortools": tsp_by_ortools},
-    "cvrp": {"hygese": partial(cvrp_by, "hygese"), "pyvrp": partial(cvrp_by, "pyvrp")},
-    "jssp": {"ortools": jssp_by_ortools},
-}
-
-
-def choose_solver(problem: str, solver: str = "auto") -> str:
+def choose_solver(kit: Kit, solver: str = "auto") -> str:
     """The name of a solver that is installed: the one asked for, or the best there is."""
-    known = SOLVERS[kind_of(problem).name]
+    known = kit.need("solver to label with", "experts")
     require(
-        solver == "auto" or solver in known, f"`solver` for {problem} must be auto or {' or '.join(known)}, got {solver!r}."
+        solver == "auto" or solver in known, f"`solver` for {kit.name} must be auto or {' or '.join(known)}, got {solver!r}."
     )
     wanted = list(known) if solver == "auto" else [solver]
     for name in wanted:
         if find_spec(name) is not None:
             return name
-    raise SolverError(f'Labels for {problem} need {" or ".join(wanted)}, not installed: pip install "gumbeldore[solvers]".')
+    raise SolverError(f'Labels for {kit.name} need {" or ".join(wanted)}, not installed: pip install "gumbeldore[solvers]".')
 
 
 def label(
@@ -92,21 +51,24 @@ def label(
     out: str | Path,
     *,
     solver: str = "auto",
-    seconds: float = 2.0,
+    limit: Limit = SHORT,
     workers: int = 2,
+    kit: Kit | None = None,
     console: Console | None = None,
 ) -> InstanceSet:
     """Solves every instance, checks every solution, writes the labelled set to `out` and returns it.
 
+    `kit` brings the solvers; one that is found by the name of the instances need not be given.
+
     It starts processes, so a script calls it below `if __name__ == "__main__":`.
     """
     console, out = console or Console(), Path(out)
-    require(0 < seconds < float("inf"), f"`seconds` must be a positive number, got {seconds}.")
     require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
     require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name}.")
     require(not out.exists(), f"{out} exists already. Delete it, or choose another `out`.")
-    kind, name = instances.kind, choose_solver(instances.kind.name, solver)
-    about = f"{name} {version(name)}, {seconds:g} seconds each"
+    kind, kit = instances.kind, kit or kit_named(instances.kind.name)
+    name = choose_solver(kit, solver)
+    about = f"{name} {version(name)}, {limit} each"
     journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)
     if journal.labels:
         console.print(f"Going on with the {len(journal.labels)} labels in {journal.path}.", highlight=False)
@@ -114,7 +76,7 @@ def label(
     console.print(
         f"Solving {len(todo)} {kind.name} instances by {about}, in {workers} processes. Ctrl-C stops.", highlight=False
     )
-    work = in_processes(partial(solve_instance, kind.name, name, seconds), todo, workers)
+    work = in_processes(partial(solve_instance, kit.experts[name], limit), todo, workers)
     columns = (
         "labelling",
         BarColumn(),
@@ -146,10 +108,10 @@ def label(
     return finished
 
 
-def solve_instance(problem: str, solver: str, seconds: float, task: tuple[int, Arrays]) -> Solved:
+def solve_instance(solver: Solver, limit: Limit, task: tuple[int, Arrays]) -> Solved:
     """What a worker process does. The seed is the instance's number."""
     index, instance = task
-    return SOLVERS[problem][solver](instance, seconds, index)
+    return solver(instance, limit, index)
 
 
 def checked(kind: Kind, solver: str, index: int, instance: Arrays, solved: Solved) -> Solved:
@@ -222,26 +184,37 @@ class LabelSettings(Generic[R]):
     instances: Path | None = None  # a file made by `gumbeldore generate`, instead of generating them
     solver: str = "auto"  # which solver; auto: the best that is installed
     seconds: float = 2.0  # how long it may search per instance
+    work: float | None = (
+        None  # instead: iterations of HGS and PyVRP, CP-SAT's deterministic time; the same labels on any machine
+    )
     workers: int = 2  # parallel processes
 
 
-def options(kind: str) -> tuple[Any, str]:
+def command(arguments: list[str]) -> None:
+    """gumbeldore label PROBLEM"""
+    entry, arguments = take_entry("label", arguments)
+    shape, about = options(entry.kit)
+    label_files(entry.kit, tyro.cli(shape, args=arguments, prog=f"gumbeldore label {entry.name}", description=about))
+
+
+def options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore label` for one problem, and their description."""
-    recipe, solvers = RECIPES[kind_of(kind).name], SOLVERS[kind]
-    about = f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. Standard test sets: {', '.join(STANDARD[kind])}."
-    return LabelSettings[recipe], about  # type: ignore[valid-type]
+    kit.need("instance files", "instances")
+    recipe, solvers = kit.need("recipe of random instances", "recipe"), kit.need("solver to label with", "experts")
+    return LabelSettings[recipe], f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. {standard_sets(kit)}"  # type: ignore[valid-type]
 
 
-def label_files(problem: str, settings: LabelSettings[Any], console: Console | None = None) -> InstanceSet:
+def label_files(kit: Kit, settings: LabelSettings[Any], console: Console | None = None) -> InstanceSet:
     """`label` for what the command line asks for."""
     if settings.instances is None:
-        instances = chosen(settings.recipe, settings.standard).generate()
+        instances = chosen(kit, settings.recipe, settings.standard).generate()
     else:
         require(
             settings.standard is None and settings.recipe == type(settings.recipe)(),
             "`instances` names a file: leave out the other options that say what to solve.",
         )
-        instances = read_instances(settings.instances, problem)
+        instances = read_instances(settings.instances, kit.instances)
+    limit = Limit(settings.seconds) if settings.work is None else Limit(None, settings.work)
     return label(
-        instances, settings.out, solver=settings.solver, seconds=settings.seconds, workers=settings.workers, console=console
+        instances, settings.out, solver=settings.solver, limit=limit, workers=settings.workers, kit=kit, console=console
     )

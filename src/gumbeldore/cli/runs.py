@@ -15,8 +15,9 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from gumbeldore.cli.catalogue import Entry, RunSettings
+from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.curves import plot_training
+from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import CheckpointError, FormatError, GumbeldoreError, require
 from gumbeldore.files import write_atomically
@@ -109,8 +110,8 @@ def imitate(
     `workers` are processes to work in; None: one per core, on a CPU.
     """
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
-    kinds = {instances.kind.name for instances in labels.values()}
-    require(kinds == {entry.instances}, f"{entry.name} cannot learn from labels of {' and '.join(sorted(kinds))} instances.")
+    kinds, wanted = {instances.kind.name for instances in labels.values()}, entry.kit.name
+    require(kinds == {wanted}, f"{entry.name} cannot learn from labels of {' and '.join(sorted(kinds))} instances.")
     dataset: Dataset[Any] = Dataset()
     for path, instances in labels.items():
         try:

@@ -17,8 +17,9 @@ from rich.progress import Progress
 from rich.table import Table
 from torch import Tensor
 
-from gumbeldore.cli.catalogue import CATALOGUE, Entry, RunSettings, SamplerSettings
-from gumbeldore.cli.recipes import RECIPES
+from gumbeldore.cli.catalogue import CATALOGUE, Entry
+from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_settings import SamplerSettings, built
 from gumbeldore.cli.runs import pick_device
 from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import CheckpointError, ContractError, require
@@ -26,17 +27,10 @@ from gumbeldore.files import write_atomically
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
-from gumbeldore.problems import TSP, Gomoku
-from gumbeldore.problems.cvrp.plot import plot_routes
-from gumbeldore.problems.cvrp.verify import split_routes
-from gumbeldore.problems.formats import normalised, read_points
-from gumbeldore.problems.gomoku.plot import plot_game
-from gumbeldore.problems.gomoku.verify import verify_gomoku
-from gumbeldore.problems.instances import KINDS, Arrays, InstanceSet, read_instances
-from gumbeldore.problems.jssp.plot import plot_schedule
-from gumbeldore.problems.jssp.verify import build_schedule
-from gumbeldore.problems.policy_files import load_policy
-from gumbeldore.problems.tsp.plot import plot_tours
+from gumbeldore.problems.instance_files import read_instances
+from gumbeldore.problems.instances import Arrays, InstanceSet, row_arrays
+from gumbeldore.problems.kit import Kit, Record, StateRecipe
+from gumbeldore.problems.policy_files import load_policy, read_weights
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.search.mixed import grouped
 from gumbeldore.search.samplers import Sampler, draw_seeds
@@ -45,9 +39,9 @@ from gumbeldore.solutions import Solutions
 SHOWN = 20
 """Rows of the table."""
 
+P = TypeVar("P")
 R = TypeVar("R")
 A = TypeVar("A")
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -83,24 +77,19 @@ class CitiesSolveSettings(RoutesSolveSettings[R, A]):
 
 
 @dataclass(frozen=True)
-class GomokuOpenings:
-    """Random first stones of the bot; no cell comes again before all came once. The board is the policy's."""
+class RandomInstances(Generic[P]):
+    """Random instances of a problem that brings no recipe of its own."""
 
-    count: int = 1  # how many games
+    problem: P
+    count: int = 1  # how many instances
     seed: int = 0
 
     def __post_init__(self) -> None:
         require(self.count >= 1, f"`count` must be at least 1, got {self.count}.")
 
-
-@dataclass(frozen=True)
-class Form:
-    """How the solutions of a problem are checked, written down and drawn. An instance is a record of plain arrays."""
-
-    verify: Callable[[Arrays, Sequence[int]], Verdict]
-    record: Callable[[Arrays, Sequence[int]], Record]  # its natural form, for solutions.json
-    draw: Callable[[Path, Arrays, Sequence[int], str], None]
-    picture: str  # name of the file
+    def states(self, policy: Network, device: torch.device) -> tuple[Problem[Any], Any]:
+        problem = built(self.problem)
+        return problem, problem.generate(self.count, generator=torch.Generator().manual_seed(self.seed), device=device)
 
 
 @dataclass(frozen=True)
@@ -108,7 +97,7 @@ class Task:
     """What is to be solved. Instances are numbered through all states."""
 
     problem: Problem[Any]
-    form: Form
+    kit: Kit
     states: list[Any]  # of any sizes
     instance: Callable[[int], Arrays]  # by number
     known: dict[int, float] = field(default_factory=dict)  # costs of known solutions by number
@@ -126,23 +115,33 @@ class Found(NamedTuple):
     shared: int = 0  # evaluations saved because the state was known by another way
 
 
+def command(arguments: list[str]) -> None:
+    """gumbeldore solve PROBLEM"""
+    entry, arguments = take_entry("solve", arguments)
+    shape, about = options(entry)
+    solve(entry, tyro.cli(shape, args=arguments, prog=f"gumbeldore solve {entry.name}", description=about))
+
+
 def options(entry: Entry) -> tuple[Any, str]:
     """The settings of `gumbeldore solve` for one problem with its own defaults, and their description."""
     small, recipe = entry.settings().sampler, default_recipe(entry)
     sampler = SamplerSettings(method=small.method, sigma=small.sigma)
-    base: Any = {None: SolveSettings, "tsp": CitiesSolveSettings, "cvrp": RoutesSolveSettings}.get(
-        entry.instances, FileSolveSettings
-    )
+    base: Any = SolveSettings if entry.instances is None else FileSolveSettings
+    if entry.kit.restrict is not None:
+        base = RoutesSolveSettings
+    if entry.kit.read is not None:
+        base = CitiesSolveSettings
     own_recipe = Annotated[type(recipe), tyro.conf.arg(name="", default=recipe)]  # type: ignore[misc, valid-type]
     return base[own_recipe, Annotated[SamplerSettings, tyro.conf.arg(default=sampler)]], str(base.__doc__)
 
 
 def default_recipe(entry: Entry) -> Any:
     """One random instance of the size that the small preset trains on."""
-    if entry.instances is None:
-        return GomokuOpenings()
-    kind, small = RECIPES[entry.instances], as_plain(entry.settings().problem)
-    return kind(**{f.name: small[f.name] for f in fields(kind) if f.name in small}, count=1)
+    small = entry.settings().problem
+    if entry.kit.recipe is None:
+        return RandomInstances(small)
+    plain, kind = as_plain(small), entry.kit.recipe
+    return kind(**{f.name: plain[f.name] for f in fields(kind) if f.name in plain}, count=1)
 
 
 def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | None = None) -> list[Record]:
@@ -161,22 +160,15 @@ def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | No
     return records
 
 
-def network_of(entry: Entry) -> type[Network]:
-    """The class of an entry's policies."""
-    with torch.device("meta"):  # without weights and without randomness
-        return type(entry.build(RunSettings(problem=entry.problem, policy=entry.size)))
-
-
 def checked_policy(entry: Entry, path: Path) -> Network:
     """The policy in a file, which must be one for the entry's problem and architecture."""
-    policy, wanted = load_policy(path), network_of(entry)
-    if type(policy) is not wanted:
-        fitting = [other.name for other in CATALOGUE.values() if network_of(other) is type(policy)]
+    wanted, (_, header) = entry.architecture.network, read_weights(path)
+    held = header.get("policy")
+    if held != wanted.__name__:
+        fitting = [other.name for other in CATALOGUE.values() if other.architecture.network.__name__ == held]
         hint = f" Use it by `gumbeldore solve {fitting[0]}`." if fitting else ""
-        raise CheckpointError(
-            f"`policy` must be a {wanted.__name__} to solve {entry.name}, but {path} holds a {type(policy).__name__}.{hint}"
-        )
-    return policy
+        raise CheckpointError(f"`policy` must be a {wanted.__name__} to solve {entry.name}, but {path} holds a {held}.{hint}")
+    return load_policy(path, wanted)
 
 
 def _task(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, device: torch.device) -> Task:
@@ -188,32 +180,32 @@ def _task(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, devi
             replace(settings.recipe, seed=0) == replace(default_recipe(entry), seed=0),
             f"`{'instances' if files else 'instance'}` names a file: leave out the options of random instances except --seed.",
         )
-    if entry.instances is None:
-        return _gomoku_task(policy, settings.recipe, device)
+    if isinstance(settings.recipe, StateRecipe):
+        return _states_task(entry.kit, settings.recipe, policy, device)
+    kind = entry.kit.need("instance files", "instances")
     if cities:
-        task = _cities_task(cities, device)
+        task = _file_task(entry.kit, cities, device)
     else:
-        sets = [read_instances(path, entry.instances) for path in files] or [settings.recipe.generate()]
-        task = _sets_task(entry.instances, sets, device)
+        sets = [read_instances(path, kind) for path in files] or [settings.recipe.generate()]
+        task = _sets_task(entry.kit, sets, device)
     nearest = getattr(settings, "nearest", None)
     return task if nearest is None else _restricted(task, nearest)
 
 
 def _restricted(task: Task, nearest: int) -> Task:
     """The same task where routes go on only to near nodes."""
-    problem: Any = replace(task.problem, nearest=nearest)  # type: ignore[type-var]
+    problem = task.kit.need("restriction to near nodes", "restrict")(task.problem, nearest)
     return replace(task, problem=problem, states=[problem.restricted(state) for state in task.states])
 
 
-def _cities_task(path: Path, device: torch.device) -> Task:
-    """A file's cities: the policy sees them in the unit square, everything else is in the file's own units."""
-    points = read_points(path)
-    unit, scale = normalised(points)
-    state = TSP().instances(torch.tensor(unit[None], dtype=torch.float32, device=device))
-    return Task(TSP(), FORMS["tsp"], [state], lambda _: {"coordinates": points}, scale=scale)
+def _file_task(kit: Kit, path: Path, device: torch.device) -> Task:
+    """The instance of a file: the policy sees it in the unit square, everything else is in the file's own units."""
+    given, kind = kit.need("reader of single instances", "read")(path), kit.need("instance files", "instances")
+    state = InstanceSet(kind, {name: array[None] for name, array in given.unit.items()}).state(device)
+    return Task(kind.problem, kit, [state], lambda _: given.arrays, scale=given.scale)
 
 
-def _sets_task(kind: str, sets: Sequence[InstanceSet], device: torch.device) -> Task:
+def _sets_task(kit: Kit, sets: Sequence[InstanceSet], device: torch.device) -> Task:
     ends = np.cumsum([len(given) for given in sets])
 
     def instance(number: int) -> Arrays:
@@ -226,16 +218,12 @@ def _sets_task(kind: str, sets: Sequence[InstanceSet], device: torch.device) -> 
         if given.labels is not None
         for row, objective in enumerate(given.labels.objective)
     }
-    return Task(KINDS[kind].problem, FORMS[kind], [given.state(device) for given in sets], instance, known)
+    return Task(sets[0].kind.problem, kit, [given.state(device) for given in sets], instance, known)
 
 
-def _gomoku_task(policy: Network, openings: GomokuOpenings, device: torch.device) -> Task:
-    problem = Gomoku(policy.config["size"])
-    state = problem.generate(openings.count, generator=torch.Generator().manual_seed(openings.seed), device=device)
-    first = state.board.ne(0).int().argmax(1).tolist()
-    return Task(
-        problem, FORMS["gomoku"], [state], lambda number: {"size": np.array(problem.size), "first": np.array(first[number])}
-    )
+def _states_task(kit: Kit, recipe: StateRecipe, policy: Network, device: torch.device) -> Task:
+    problem, state = recipe.states(policy, device)
+    return Task(problem, kit, [state], lambda number: row_arrays(state, number))
 
 
 def search(settings: SolveSettings[Any, Any], task: Task, policy: Network, console: Console) -> dict[int, Found]:
@@ -300,17 +288,22 @@ def _best(solutions: Solutions) -> list[Found]:
 
 def _record(task: Task, number: int, found: Found) -> Record:
     """A solution as independent code sees it."""
-    instance = task.instance(number)
-    verdict = task.form.verify(instance, found.actions)
+    instance, form = task.instance(number), task.kit.form
+    natural = form.record(instance, found.actions)
+    claimed = found.objective * task.scale
+    objective = claimed if form.verify is None else _verified(number, form.verify(instance, found.actions), claimed)
+    return {"instance": number, "actions": found.actions, "cost": 0.0 - objective, **natural}  # not -0.0
+
+
+def _verified(number: int, verdict: Verdict, claimed: float) -> float:
+    """The objective as independent code computes it, which must confirm the search's."""
     if not verdict.feasible:
         raise ContractError(f"The solution of instance {number} is infeasible: {verdict.reason}. This is a bug: report it.")
-    claimed = found.objective * task.scale
     if abs(verdict.objective - claimed) > 1e-4 * max(1.0, abs(verdict.objective)):
         raise ContractError(
             f"The solution of instance {number} is worth {verdict.objective}, not {claimed}. This is a bug: report it."
         )
-    natural = task.form.record(instance, found.actions)
-    return {"instance": number, "actions": found.actions, "cost": 0.0 - verdict.objective, **natural}  # not -0.0
+    return verdict.objective
 
 
 def _show(console: Console, entry: Entry, found: dict[int, Found], records: list[Record]) -> None:
@@ -342,65 +335,11 @@ def _show_gap(console: Console, task: Task, records: list[Record]) -> None:
 def _save(folder: Path, entry: Entry, task: Task, records: list[Record], console: Console) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "solutions.json", lambda path: path.write_text(json.dumps(records, indent=1) + "\n"))
-    first, picture = records[0], folder / task.form.picture
-    task.form.draw(picture, task.instance(first["instance"]), first["actions"], f"{entry.cost} {_number(first['cost'])}")
-    console.print(f"Saved {folder / 'solutions.json'} and {picture}.", soft_wrap=True)
-
-
-def _routes(actions: Sequence[int]) -> list[list[int]]:
-    return split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
-
-
-def _cvrp_record(instance: Arrays, actions: Sequence[int]) -> Record:
-    via_depot = [bool(action % 2) for action in actions]
-    return {"customers": [action // 2 for action in actions], "via_depot": via_depot, "routes": _routes(actions)}
-
-
-def _draw_schedule(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
-    plot_schedule(path, build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions), title)
-
-
-def _jssp_record(instance: Arrays, actions: Sequence[int]) -> Record:
-    schedule = build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions)
-    return {"jobs": list(actions), "makespan": max(interval.end for interval in schedule)}
-
-
-def _moves(instance: Arrays, actions: Sequence[int]) -> list[int]:
-    """All stones of a game of Gomoku in order."""
-    problem = Gomoku(int(instance["size"]))
-    state = problem.openings(torch.tensor([int(instance["first"])]))
-    return [move for move in problem.moves(state, torch.tensor([list(actions)]))[0].tolist() if move >= 0]
-
-
-def _verify_gomoku(instance: Arrays, actions: Sequence[int]) -> Verdict:
-    return verify_gomoku(int(instance["size"]), _moves(instance, actions))
-
-
-def _gomoku_record(instance: Arrays, actions: Sequence[int]) -> Record:
-    size, moves = int(instance["size"]), _moves(instance, actions)
-    winner = {1: "white", 0: None, -1: "black"}[int(verify_gomoku(size, moves).objective)]
-    return {"size": size, "moves": moves, "winner": winner}
-
-
-FORMS = {
-    "tsp": Form(
-        KINDS["tsp"].verify,
-        lambda instance, actions: {"tour": [0, *actions]},
-        lambda path, instance, actions, title: plot_tours(path, instance["coordinates"], [[0, *actions]], [title]),
-        "tour.png",
-    ),
-    "cvrp": Form(
-        KINDS["cvrp"].verify,
-        _cvrp_record,
-        lambda path, instance, actions, title: plot_routes(path, instance["nodes"], _routes(actions), title),
-        "routes.png",
-    ),
-    "jssp": Form(KINDS["jssp"].verify, _jssp_record, _draw_schedule, "schedule.png"),
-    "gomoku": Form(
-        _verify_gomoku,
-        _gomoku_record,
-        lambda path, instance, actions, title: plot_game(_moves(instance, actions), int(instance["size"]), path),
-        "game.png",
-    ),
-}
-"""By problem."""
+    first, form = records[0], task.kit.form
+    if form.draw is None:
+        console.print(f"Saved {folder / 'solutions.json'}; {entry.name} has no picture (`form.draw`).", soft_wrap=True)
+        return
+    form.draw(
+        folder / form.picture, task.instance(first["instance"]), first["actions"], f"{entry.cost} {_number(first['cost'])}"
+    )
+    console.print(f"Saved {folder / 'solutions.json'} and {folder / form.picture}.", soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,16 @@ from gumbeldore.networks.segments import Layout, Slopes, find_starts
 Keys = Bool[Tensor, "row 1 1 token"]
 Scores = Float[Tensor, "row_1 head query_1 key"]
 """What is added to the scores of attention."""
+
+
+@dataclass(frozen=True)
+class TransformerSize:
+    """Size of a transformer policy; the defaults are the paper's for the TSP."""
+
+    d: int = 128  # width
+    layers: int = 9
+    heads: int = 8
+    ff: int = 512  # width of the feed-forward part
 
 
 class Attention(nn.Module):

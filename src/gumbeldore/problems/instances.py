@@ -1,17 +1,10 @@
-"""Sets of instances, with or without expert solutions, and their files (docs/files.md). Reading executes nothing.
-
-tests = read_instances("tsp100.npz")
-solutions = Greedy()(TSP(), policy, tests.state(), generator=generator)
-"""
+"""Sets of instances as plain arrays, with or without expert solutions."""
 
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,21 +13,12 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gumbeldore.errors import FormatError, SettingsError, require
-from gumbeldore.files import write_atomically
+from gumbeldore.errors import FormatError, require
 from gumbeldore.problem import Problem, State
-from gumbeldore.problems.cvrp.problem import CVRP, LARGEST_DEMAND
-from gumbeldore.problems.cvrp.verify import verify_cvrp
-from gumbeldore.problems.jssp.problem import JSSP
-from gumbeldore.problems.jssp.verify import verify_jssp
-from gumbeldore.problems.tsp.problem import TSP
-from gumbeldore.problems.tsp.verify import verify_tsp
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.training.dataset import Dataset
 
-FORMAT = "gumbeldore-instances-1"
 CHUNK = 10_000  # instances that are checked together
-UNREADABLE = (ValueError, OSError, EOFError, LookupError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -50,64 +34,6 @@ class Kind:
     state: Callable[[dict[str, Tensor]], Any]
     verify: Callable[[Arrays, Sequence[int]], Verdict]  # one instance and a sequence of actions
     size: Callable[[Arrays], dict[str, Any]]  # as settings of the problem
-
-
-def _verify_tsp(instance: Arrays, actions: Sequence[int]) -> Verdict:
-    return verify_tsp(instance["coordinates"], [0, *actions])
-
-
-def _verify_cvrp(instance: Arrays, actions: Sequence[int]) -> Verdict:
-    customers, via_depot = [action // 2 for action in actions], [action % 2 for action in actions]
-    return verify_cvrp(instance["nodes"], instance["demands"], int(instance["capacity"]), customers, via_depot)
-
-
-def _verify_jssp(instance: Arrays, actions: Sequence[int]) -> Verdict:
-    return verify_jssp(instance["times"], instance["machines"], actions)
-
-
-def _cvrp_size(given: Arrays) -> dict[str, Any]:
-    low, high = (max(LARGEST_DEMAND, int(bound)) for bound in (given["capacity"].min(), given["capacity"].max()))
-    return {"customers": given["nodes"].shape[1] - 1, "capacity": low if low == high else (low, high)}
-
-
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "tsp",
-            TSP(),
-            {"coordinates": "instance city 2"},
-            frozenset(),
-            lambda given: TSP().instances(given["coordinates"].float()),
-            _verify_tsp,
-            lambda given: {"cities": given["coordinates"].shape[1]},
-        ),
-        Kind(
-            "cvrp",
-            CVRP(),
-            {"nodes": "instance node 2", "demands": "instance node", "capacity": "instance"},
-            frozenset({"demands", "capacity"}),
-            lambda given: CVRP().instances(given["nodes"].float(), given["demands"], given["capacity"]),
-            _verify_cvrp,
-            _cvrp_size,
-        ),
-        Kind(
-            "jssp",
-            JSSP(),
-            {"times": "instance job machine", "machines": "instance job machine"},
-            frozenset({"machines"}),
-            lambda given: JSSP().instances(given["times"], given["machines"].long()),
-            _verify_jssp,
-            lambda given: {"jobs": given["times"].shape[1], "machines": given["times"].shape[2]},
-        ),
-    )
-}
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of instances of a problem that has files of them."""
-    require(name in KINDS, f"There are no instance files for `{name}`, only for {', '.join(KINDS)}.")
-    return KINDS[name]
 
 
 @dataclass(frozen=True)
@@ -187,77 +113,6 @@ def largest(sets: Iterable[InstanceSet]) -> dict[str, Any]:
     return biggest.kind.size(biggest.arrays)
 
 
-def write_instances(path: str | Path, instances: InstanceSet) -> None:
-    """Writes the set into one .npz file, atomically."""
-    path = Path(path)
-    require(path.suffix == ".npz", f"A file of instances must end in .npz, got {path.name}.")
-    content: dict[str, Any] = {"format": np.array(FORMAT), "problem": np.array(instances.kind.name), **instances.arrays}
-    if instances.labels is not None:
-        content |= {
-            "actions": instances.labels.actions,
-            "objective": instances.labels.objective,
-            "optimal": instances.labels.optimal,
-            "solver": np.array(instances.labels.solver),
-        }
-
-    def write(temporary: Path) -> None:
-        with open(temporary, "wb") as handle:
-            np.savez(handle, **content)  # no objects: the types were checked
-
-    write_atomically(path, write)
-
-
-def read_instances(path: str | Path, problem: str | None = None) -> InstanceSet:
-    """The set in a file written by `write_instances`, all of it checked. `problem` says which one is wanted."""
-    content = _read_arrays(Path(path))
-    if _text(content.pop("format", None)) != FORMAT:
-        raise FormatError(
-            f"{path} is not a file of instances of this library (format {FORMAT}). Make one with `gumbeldore generate`."
-        )
-    name = _text(content.pop("problem", None))
-    if name not in KINDS or name != (problem or name):
-        raise FormatError(
-            f"{path} must hold instances of {problem or ' or '.join(KINDS)}, but says it holds those of {name!r}."
-        )
-    kind = KINDS[name]
-    try:
-        label_names = ("actions", "objective", "optimal", "solver")
-        present = [label for label in label_names if label in content]
-        require(
-            len(present) in (0, 4), f"labels are {', '.join(label_names)}, all or none, but only {', '.join(present)} are there"
-        )
-        given = {label: content.pop(label) for label in present}
-        labels = Labels(**{**given, "solver": _text(given["solver"])}) if given else None  # type: ignore[arg-type]
-        instances = InstanceSet(kind, content, labels)
-        for start in range(0, len(instances), CHUNK):
-            instances.state(rows=slice(start, start + CHUNK))  # the problem's own checks
-    except SettingsError as error:
-        raise FormatError(f"{path} is not a valid file of {name} instances: {error}") from error
-    return instances
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file; objects, which could execute code, are refused."""
-    if not path.is_file():
-        raise FormatError(f"There is no file of instances {path}. Make one with `gumbeldore generate`.")
-    try:
-        with open(path, "rb") as handle:
-            file = np.load(handle, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            content = {name: file[name] for name in file.files}
-    except UNREADABLE as error:
-        raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
-    for name, array in content.items():
-        if not isinstance(array, np.ndarray):  # numpy hands out anything else as bytes
-            raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: `{name}` is none.")
-    return content
-
-
-def _text(array: NDArray[Any] | None) -> str | None:
-    return str(array) if array is not None and array.shape == () and array.dtype.kind == "U" else None
-
-
 def _check_arrays(kind: Kind, arrays: Arrays) -> None:
     """Names, numbers of axes, sizes that must agree, and types."""
     for name in set(kind.axes) ^ set(arrays):
@@ -318,3 +173,17 @@ def _replay(
     refuse(~problem.done(state), f"is not complete after its {actions.shape[1]} actions")
     gap = (problem.objective(state) - objective).abs()
     refuse(~(gap <= 1e-4 * objective.abs().clamp(min=1)), "is not worth the objective beside it")
+
+
+def check_recipe(*, seed: int, **counts: int) -> None:
+    """Raises where a count is too small or a seed is none of numpy's."""
+    for name, value in counts.items():
+        least = 3 if name == "cities" else 1
+        require(value >= least, f"`{name}` must be at least {least}, got {value}.")
+    require(0 <= seed < 2**32, f"`seed` must lie in 0 .. 2^32 - 1, got {seed}.")
+
+
+def row_arrays(state: State, row: int) -> dict[str, NDArray[Any]]:
+    """The instance of a row of an initial state as plain arrays, for problems without files: all fields of the state."""
+    one = state.rows(slice(row, row + 1)).compact()
+    return {name: tensor[0].cpu().numpy() for name, tensor in one.tensors().items() if name != "instance"}

@@ -12,6 +12,7 @@ from safetensors.torch import save
 from gumbeldore.errors import CheckpointError
 from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
+from gumbeldore.problems import finding
 
 FORMAT = "gumbeldore-1"
 
@@ -26,21 +27,18 @@ def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
 def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> Network:
     """The policy saved by `save_policy`. Pass `policy_class` for a class of your own."""
     weights, header = read_weights(path)
-    if policy_class is None:
-        from gumbeldore import policies
-
-        known = {name: getattr(policies, name) for name in policies.__all__}
-        if header.get("policy") not in known:
-            raise CheckpointError(
-                f"{path} holds a policy of the class {header.get('policy')!r}, which is not one of {', '.join(sorted(known))}. "
-                f"For a class of your own call `load_policy(path, policy_class=...)`."
-            )
-        policy_class = known[header["policy"]]
+    name = header.get("policy", "")
+    network = policy_class or finding.policy_class(name)
+    if network is None:
+        raise CheckpointError(
+            f"{path} holds a policy of the class {name!r}, which is in no kit that is installed. "
+            f"For a class of your own call `load_policy(path, policy_class=...)`."
+        )
     try:
-        policy = policy_class(**json.loads(header.get("config", "{}")))
+        policy = network(**json.loads(header.get("config", "{}")))
         policy.load_state_dict(weights)
     except (TypeError, RuntimeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"The weights in {path} do not fit {policy_class.__name__}: {error}") from error
+        raise CheckpointError(f"The weights in {path} do not fit {network.__name__}: {error}") from error
     return policy.eval()
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import ContractError
 from gumbeldore.policy import Policy, rows_within
-from gumbeldore.problem import Problem, S
+from gumbeldore.problem import Problem, S, slices
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Evaluator(Generic[S]):
             if state.row_count <= limit:
                 logits = self.policy(state, self.context)
             else:
-                parts = (state.rows(slice(i, i + limit)) for i in range(0, state.row_count, limit))
+                parts = (state.rows(piece) for piece in slices(state.row_count, limit))
                 logits = torch.cat([self.policy(part, self.context) for part in parts])
         return masked_log_softmax(logits, mask, type(self.policy).__name__)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S
+from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search import gumbel
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
 from gumbeldore.search.expansion import Perturb, Round, Search
@@ -70,7 +70,7 @@ class Sampler(ABC):
         require(state.row_count > 0, "`state` must hold at least one row, got none.")
         actions = problem.mask(state.rows(slice(0, 1))).shape[1]
         size = max(1, self.memory // 2 // self.instance_bytes(actions, problem.horizon(state)))
-        return [slice(i, min(i + size, state.row_count)) for i in range(0, state.row_count, size)]
+        return slices(state.row_count, size)
 
 
 def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " batch"]:

@@ -102,6 +102,17 @@ def in_processes(function: Callable[[T], R], items: Mapping[Key, T], workers: in
             yield from crew.run(items)
 
 
+def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:
+    """The results of the items 0, 1, 2, ... in this order, each as soon as all before it are there."""
+    ready: dict[int, R] = {}
+    position = 0
+    for key, result in results:
+        ready[key] = result
+        while position in ready:
+            yield ready.pop(position)
+            position += 1
+
+
 def _same(function: Callable[[T], R]) -> Callable[[T], R]:
     return function
 

@@ -22,11 +22,11 @@ from torch import Tensor, nn
 
 from gumbeldore.errors import require
 from gumbeldore.policy import Network, rows_within
-from gumbeldore.problem import Examples, Problem, S
+from gumbeldore.problem import Examples, Problem, S, slices
 from gumbeldore.search.evaluator import masked_log_softmax
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.processes import Crew
+from gumbeldore.training.processes import Crew, in_order
 
 EXAMPLE_BYTES = 1 << 28
 """Examples pass through the network together up to this memory, as far as a policy knows its own: what it keeps for gradients."""
@@ -104,15 +104,9 @@ class Workers(Generic[S]):
         self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"], size: int = 16
     ) -> Iterator[tuple[slice, Solutions]]:
         """Solves instances, `size` at a time; yields rows and their solutions in order."""
-        slices = [slice(i, min(i + size, state.row_count)) for i in range(0, state.row_count, size)]
-        tasks = {i: ("sample", (sampler, state.rows(rows).compact(), seeds[rows])) for i, rows in enumerate(slices)}
-        ready: dict[int, Solutions] = {}
-        position = 0
-        for index, solutions in self._run(tasks):
-            ready[index] = solutions
-            while position in ready:
-                yield slices[position], ready.pop(position)
-                position += 1
+        pieces = slices(state.row_count, size)
+        tasks = {i: ("sample", (sampler, state.rows(rows).compact(), seeds[rows])) for i, rows in enumerate(pieces)}
+        return zip(pieces, in_order(self._run(tasks)), strict=True)
 
     def gradient(self, examples: Examples[S]) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Begins with the mean loss of the examples and its gradient, by all weights in order; the result says when they are wanted."""
@@ -161,7 +155,7 @@ def cut(examples: Examples[S], size: int) -> list[Examples[S]]:
     """The same examples in equal parts of at most `size`."""
     count = len(examples.action)
     size = -(-count // -(-count // size))
-    parts = [slice(i, i + size) for i in range(0, count, size)]
+    parts = slices(count, size)
     if len(parts) == 1:
         return [examples]
     return [Examples(examples.state.rows(part).compact(), examples.action[part]) for part in parts]

@@ -1,0 +1,65 @@
+"""`gumbeldore generate`: random instances, or a standard test set, into a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import tyro
+from rich.console import Console
+
+from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.errors import require
+from gumbeldore.problems.instance_files import write_instances
+from gumbeldore.problems.instances import InstanceSet
+from gumbeldore.problems.kit import Kit, Recipe
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class GenerateSettings(Generic[R]):
+    """Write random instances, or a standard test set, into a file."""
+
+    out: Path  # the file to write: .npz
+    recipe: Annotated[R, tyro.conf.arg(name="")]
+    standard: str | None = None  # a standard test set by name, instead of one by size, count and seed
+
+
+def command(arguments: list[str]) -> None:
+    """gumbeldore generate PROBLEM"""
+    entry, arguments = take_entry("generate", arguments)
+    shape, about = options(entry.kit)
+    settings = tyro.cli(shape, args=arguments, prog=f"gumbeldore generate {entry.name}", description=about)
+    generate(entry.kit, settings)
+
+
+def options(kit: Kit) -> tuple[Any, str]:
+    """The settings of `gumbeldore generate` for one problem, and their description."""
+    kit.need("instance files", "instances")
+    recipe = kit.need("recipe of random instances", "recipe")
+    return GenerateSettings[recipe], f"{GenerateSettings.__doc__}\n\n{standard_sets(kit)}"  # type: ignore[valid-type]
+
+
+def generate(kit: Kit, settings: GenerateSettings[Any], console: Console | None = None) -> InstanceSet:
+    """Writes the file and returns what is in it."""
+    require(not settings.out.exists(), f"{settings.out} exists already. Delete it, or choose another --out.")
+    instances = chosen(kit, settings.recipe, settings.standard).generate()
+    write_instances(settings.out, instances)
+    (console or Console()).print(f"Wrote {len(instances)} {instances.kind.name} instances to {settings.out}.", highlight=False)
+    return instances
+
+
+def standard_sets(kit: Kit) -> str:
+    return f"Standard test sets: {', '.join(kit.standard) or 'none'}."
+
+
+def chosen(kit: Kit, recipe: Any, standard: str | None) -> Recipe:
+    """The recipe, or the standard set that is asked for by name."""
+    if standard is None:
+        return recipe
+    known = kit.standard
+    require(standard in known, f"`standard` must be one of {', '.join(known) or 'none'}, got {standard!r}.")
+    require(recipe == type(recipe)(), "`standard` names a whole set: leave out the other options that say what to generate.")
+    return known[standard]

@@ -1,0 +1,40 @@
+"""`gumbeldore imitate`: supervised training on expert solutions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gumbeldore.cli.catalogue import SUPERVISED
+from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_options import early_options, run_settings, saved_changes
+from gumbeldore.cli.runs import LABELS, LABELS_HASH, imitate
+from gumbeldore.cli.settings import merged
+from gumbeldore.errors import SettingsError
+from gumbeldore.problems.instance_files import read_instances
+from gumbeldore.problems.instances import largest
+
+
+def command(arguments: list[str]) -> None:
+    """gumbeldore imitate PROBLEM"""
+    entry, arguments = take_entry("imitate", arguments)
+    entry.kit.need("instance files to learn from", "instances")
+    early, rest = early_options(arguments, f"runs/{entry.name}-imitation", labels=True)
+    early.preset = early.preset or f"{SUPERVISED}-small"
+    changes = saved_changes(entry, early)
+    files = early.labels or [Path(name) for name in changes.get(LABELS, [])]
+    changes = {name: value for name, value in changes.items() if name not in (LABELS, LABELS_HASH)}
+    if not files and not {"--help", "-h"} & set(rest):
+        what = f"Name labels to learn from: gumbeldore imitate {entry.name} --labels FILE.npz. `gumbeldore label` makes them."
+        raise SettingsError(f"{early.folder} holds no supervised run to resume." if early.resume else what)
+    labels = {path: read_instances(path, entry.instances) for path in files}
+    base = entry.settings(early.preset, {"problem": largest(labels.values())} if labels else {})
+    settings = run_settings(
+        "imitate",
+        entry,
+        early,
+        rest,
+        merged(base, changes),
+        f"Train {entry.summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.\n\nThe size of the "
+        f"problem is that of the labels; validation instances are generated. What concerns sampling (training.instances, ...) is not used.",
+    )
+    imitate(entry, settings, labels, early.folder, resume=early.resume, device=early.device, workers=early.workers)

@@ -1,0 +1,93 @@
+"""Everything that defines a training run, as settings that a file or the command line can change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gumbeldore.cli.settings import merged
+from gumbeldore.errors import require
+from gumbeldore.problem import Problem
+from gumbeldore.search.advantage import outcome
+from gumbeldore.search.replacement import WithReplacement
+from gumbeldore.search.samplers import Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.training import TrainingSettings
+
+
+@dataclass(frozen=True)
+class SamplerSettings:
+    """How solutions are sampled."""
+
+    method: Literal["gumbeldore", "theory", "outcome", "without-replacement", "with-replacement"] = "gumbeldore"
+    beam_width: int = 32
+    rounds: int = 4
+    sigma: float = 0.3  # step size of the advantage update
+    p_min: float = 1.0  # nucleus of the first round, growing to 1 in the last; 1: off
+    p_min_from_epoch: int = 1  # until then 1 (no nucleus)
+    first_round_deterministic: bool = False  # the first round is a plain beam search: it exploits, the others explore
+    memory_mb: int = 2048  # what a search may use
+    transpositions: bool = True  # evaluate equal states once per search
+
+    def __post_init__(self) -> None:
+        self.build(self.p_min_from_epoch)  # raises where a value is out of range
+
+    def build(self, epoch: int = 1) -> Sampler:
+        """The sampler of an epoch (from 1)."""
+        p = self.p_min if epoch >= self.p_min_from_epoch else 1.0
+        memory = self.memory_mb << 20
+        rounds: dict[str, Any] = {
+            "beam_width": self.beam_width,
+            "rounds": self.rounds,
+            "nucleus": (p, 1.0),
+            "first_round_deterministic": self.first_round_deterministic,
+            "memory": memory,
+            "transpositions": self.transpositions,
+        }
+        makers: dict[str, Callable[[], Sampler]] = {
+            "gumbeldore": lambda: Gumbeldore(**rounds, sigma=self.sigma),
+            "theory": lambda: TheoryGumbeldore(**rounds, sigma=self.sigma),
+            "outcome": lambda: Gumbeldore(**rounds, sigma=self.sigma, advantage=outcome),  # for games
+            "without-replacement": lambda: StochasticBeamSearch(**rounds),
+            "with-replacement": lambda: WithReplacement(self.beam_width * self.rounds, memory=memory),
+        }
+        return makers[self.method]()
+
+
+@dataclass(frozen=True)
+class ValidationSettings:
+    """The instances on which the greedy policy is judged after every epoch."""
+
+    instances: int = 1000
+    seed: int = 4321
+    problem: dict[str, int] = field(default_factory=dict)  # settings of the problem in which they differ from it
+
+    def __post_init__(self) -> None:
+        require(self.instances >= 1, f"`validation.instances` must be at least 1, got {self.instances}.")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything that defines a training run."""
+
+    problem: Any  # a problem, or a record that builds one
+    policy: Any
+    sampler: SamplerSettings = field(default_factory=SamplerSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    validation: ValidationSettings = field(default_factory=ValidationSettings)
+
+    def __post_init__(self) -> None:
+        _ = self.validation_problem  # raises where a setting is unknown or out of range
+
+    @property
+    def training_problem(self) -> Problem[Any]:
+        return built(self.problem)
+
+    @property
+    def validation_problem(self) -> Problem[Any]:
+        return built(merged(self.problem, self.validation.problem, "validation.problem."))
+
+
+def built(problem: Any) -> Problem[Any]:
+    """The problem that a record of settings describes; most problems are their own record."""
+    return problem if isinstance(problem, Problem) else problem.build()

@@ -1,0 +1,23 @@
+"""`gumbeldore train`: self-improvement, in a folder that can be resumed."""
+
+from __future__ import annotations
+
+from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_options import early_options, run_settings, saved_changes
+from gumbeldore.cli.runs import LABELS, train
+from gumbeldore.errors import SettingsError
+
+
+def command(arguments: list[str]) -> None:
+    """gumbeldore train PROBLEM"""
+    entry, arguments = take_entry("train", arguments)
+    early, rest = early_options(arguments, f"runs/{entry.name}")
+    changes = saved_changes(entry, early)
+    if LABELS in changes:
+        raise SettingsError(
+            f"{early.folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`."
+        )
+    settings = run_settings(
+        "train", entry, early, rest, entry.settings(early.preset, changes), f"Train {entry.summary} by self-improvement."
+    )
+    train(entry, settings, early.folder, resume=early.resume, device=early.device, workers=early.workers)

@@ -1,0 +1,51 @@
+"""What capacitated vehicle routing brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gumbeldore.networks.layers import TransformerSize
+from gumbeldore.problems.cvrp.bq import CVRPPolicy
+from gumbeldore.problems.cvrp.experts import EXPERTS
+from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
+from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
+from gumbeldore.problems.cvrp.plot import plot_routes
+from gumbeldore.problems.cvrp.problem import CVRP
+from gumbeldore.problems.cvrp.verify import split_routes
+from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.kit import Architecture, Form, Kit, Record
+
+
+def routes(actions: Sequence[int]) -> list[list[int]]:
+    """The customers of each subtour."""
+    return split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
+
+
+def record(instance: Arrays, actions: Sequence[int]) -> Record:
+    via_depot = [bool(action % 2) for action in actions]
+    return {"customers": [action // 2 for action in actions], "via_depot": via_depot, "routes": routes(actions)}
+
+
+def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
+    plot_routes(path, instance["nodes"], routes(actions), title)
+
+
+KIT = Kit(
+    "cvrp",
+    "capacitated vehicle routing",
+    problem=CVRP(),
+    architectures={
+        "bq": Architecture(CVRPPolicy, TransformerSize(d=192, heads=12), "BQ network"),
+        "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+    },
+    cost="length of all subtours",
+    presets=Path(__file__).parent / "presets",
+    form=Form(verify, record, draw, "routes.png"),
+    instances=KIND,
+    recipe=CVRPRecipe,
+    standard=STANDARD,
+    experts=EXPERTS,
+    restrict=lambda problem, nearest: replace(problem, nearest=nearest),
+)

@@ -1,0 +1,70 @@
+"""What job shop scheduling brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gumbeldore.problem import Problem
+from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.jssp.experts import EXPERTS
+from gumbeldore.problems.jssp.instances import KIND, STANDARD, JSSPRecipe, verify
+from gumbeldore.problems.jssp.network import JSSPPolicy
+from gumbeldore.problems.jssp.plot import plot_schedule
+from gumbeldore.problems.jssp.problem import JSSP
+from gumbeldore.problems.jssp.verify import build_schedule
+from gumbeldore.problems.kit import Architecture, Form, Kit, Record
+from gumbeldore.problems.mixture import AnyOf
+
+
+@dataclass(frozen=True)
+class JobShops:
+    """Random job shops. Several numbers of jobs or machines: each epoch draws one of their combinations."""
+
+    jobs: int | tuple[int, ...] = 15
+    machines: int | tuple[int, ...] = 15
+
+    def __post_init__(self) -> None:
+        self.build()  # raises where a value is out of range
+
+    def build(self) -> Problem[Any]:
+        jobs, machines = ((n,) if isinstance(n, int) else n for n in (self.jobs, self.machines))
+        shops = tuple(JSSP(*size) for size in product(jobs, machines))
+        return shops[0] if len(shops) == 1 else AnyOf(shops)
+
+
+@dataclass(frozen=True)
+class JobShopSize:
+    """Size of the job shop's transformer; the defaults are the paper's."""
+
+    d: int = 64  # width
+    pairs: int = 3  # of a job-wise and a machine-wise layer
+    heads: int = 8
+    ff: int = 256  # width of the feed-forward part
+
+
+def record(instance: Arrays, actions: Sequence[int]) -> Record:
+    schedule = build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions)
+    return {"jobs": list(actions), "makespan": max(interval.end for interval in schedule)}
+
+
+def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
+    plot_schedule(path, build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions), title)
+
+
+KIT = Kit(
+    "jssp",
+    "job shop scheduling",
+    problem=JobShops(),
+    architectures={"pairs": Architecture(JSSPPolicy, JobShopSize())},
+    cost="makespan",
+    presets=Path(__file__).parent / "presets",
+    form=Form(verify, record, draw, "schedule.png"),
+    instances=KIND,
+    recipe=JSSPRecipe,
+    standard=STANDARD,
+    experts=EXPERTS,
+)

@@ -1,0 +1,109 @@
+"""A kit: all that a problem brings along, as one record. Every command works from kits alone.
+
+KIT = Kit("flow-shop", "permutation flow shop", problem=FlowShop(), architectures={"set": Architecture(FlowShopPolicy, Size())})
+
+Only the problem and one network are needed. A command that needs more says in one line what the kit lacks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from gumbeldore.errors import SettingsError, require
+from gumbeldore.policy import Network
+from gumbeldore.problem import Problem, State
+from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
+from gumbeldore.problems.solvers import Solver
+from gumbeldore.problems.verdict import Verdict
+from gumbeldore.solutions import Solutions
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network for a problem. `size` is a dataclass whose fields are the constructor's arguments, unless `build` says how else."""
+
+    network: type[Network]
+    size: Any
+    summary: str = ""
+    build: Callable[[Any, Any], Network] | None = None  # from the problem's settings and the size
+
+    def make(self, problem: Any, size: Any) -> Network:
+        """A network with fresh weights for a problem with these settings."""
+        return self.build(problem, size) if self.build else self.network(**vars(size))
+
+
+@dataclass(frozen=True)
+class Given:
+    """One instance of a file."""
+
+    arrays: Arrays  # in the file's own units
+    unit: Arrays  # as a policy should see it: moved and scaled into the unit square
+    scale: float = 1.0  # costs of `arrays` are those of `unit` times this
+
+
+@runtime_checkable
+class Recipe(Protocol):
+    """Settings from which a set of instances follows."""
+
+    def generate(self) -> InstanceSet: ...
+
+
+@runtime_checkable
+class StateRecipe(Protocol):
+    """Settings from which random initial states follow, for problems without instance files; the policy may decide a size."""
+
+    seed: int
+
+    def states(self, policy: Network, device: torch.device) -> tuple[Problem[Any], State]: ...
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a solution is checked, written down and drawn. An instance is a record of plain arrays.
+
+    Those are the arrays of its file; for problems without files, the fields of its row of the initial state.
+    """
+
+    verify: Callable[[Arrays, Sequence[int]], Verdict] | None = None  # by code that did not build the solution
+    record: Callable[[Arrays, Sequence[int]], Record] = lambda instance, actions: {}  # its natural form, for solutions.json
+    draw: Callable[[Path, Arrays, Sequence[int], str], None] | None = None  # with a title
+    picture: str = "solution.png"  # name of the file
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A problem, its networks, and what else there is for it."""
+
+    name: str  # as on the command line
+    summary: str
+    problem: Any  # its settings: a problem, or a record whose `build()` returns one
+    architectures: Mapping[str, Architecture]  # by name; the first is the usual one
+    cost: str = "cost"  # what the objective is the negative of
+    select: Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]] | None = None  # what to learn from; None: the best
+    presets: Path | None = None  # a folder with a folder of TOML files per architecture
+    form: Form = Form()
+    instances: Kind | None = None  # the arrays that instances consist of, in files
+    recipe: type[Any] | None = None  # a `Recipe` or `StateRecipe` of random instances
+    standard: Mapping[str, Recipe] = field(default_factory=dict)  # test sets by name
+    experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
+    read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
+    restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
+
+    def __post_init__(self) -> None:
+        require(bool(self.name) and "-" not in self.name.strip("-"), f"A kit's `name` must be one word, got {self.name!r}.")
+        require(len(self.architectures) >= 1, f"The kit `{self.name}` must have at least one architecture, got none.")
+
+    def need(self, what: str, field: str, fix: str = "") -> Any:
+        """One of the optional fields, or a one-line error that says what the kit lacks."""
+        if value := getattr(self, field):
+            return value
+        raise SettingsError(f"`{self.name}` has no {what}: its kit leaves `{field}` out.{' ' + fix if fix else ''}")

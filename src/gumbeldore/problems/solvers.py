@@ -1,0 +1,116 @@
+"""Solvers that are not ours: for labels and for comparison. They need `pip install "gumbeldore[solvers]"`.
+
+Nothing they say is trusted: whoever uses an answer checks it with the problem's verifier.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.problems.instances import Arrays
+
+SCALE = 1e6  # CP-SAT and PyVRP need integer distances
+LOAD_SCALE = 1000
+
+
+class SolverError(GumbeldoreError):
+    """An outside solver is not installed, or has found no solution."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a solver may search an instance: by the clock, or by work, which gives the same answer on any machine."""
+
+    seconds: float | None = 2.0
+    work: float | None = None  # iterations of HGS and PyVRP, CP-SAT's deterministic time (about seconds of a fast core)
+
+    def __post_init__(self) -> None:
+        require((self.seconds is None) != (self.work is None), "A limit is either `seconds` or `work`: give one of them.")
+        for name, value in vars(self).items():
+            require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} seconds" if self.seconds is not None else f"work {self.work:g}"
+
+
+SHORT, MINUTE = Limit(2.0), Limit(60.0)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a solver says about one instance."""
+
+    actions: list[int]
+    cost: float  # minus the objective; the solution must be at least as good
+    optimal: bool
+
+
+Solver = Callable[[Arrays, Limit, int], Solved]  # one instance, how long, seed
+
+
+def outside(module: str) -> Any:
+    """An optional library, or an error that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = module.split(".")[0]
+        raise SolverError(
+            f'This needs the solver {name}, which is not installed: pip install "gumbeldore[solvers]".'
+        ) from error
+
+
+def distance_matrix(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Euclidean distances between all points."""
+    return np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
+
+
+def cp_sat(cp_model: Any, model: Any, limit: Limit, **parameters: int) -> tuple[Any, bool]:
+    """CP-SAT's solver after its run on one core, and whether the answer is proved optimal."""
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    if limit.seconds is not None:
+        solver.parameters.max_time_in_seconds = limit.seconds
+    else:
+        solver.parameters.max_deterministic_time = limit.work
+    for name, value in parameters.items():
+        setattr(solver.parameters, name, value)
+    status = solver.solve(model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        raise SolverError(f"CP-SAT found no solution in {limit} ({solver.status_name(status)}). Give it more time.")
+    return solver, status == cp_model.OPTIMAL
+
+
+def pyvrp_routes(
+    points: NDArray[np.float64], demands: NDArray[Any], capacity: int, limit: Limit, seed: int, vehicles: int | None = None
+) -> list[list[int]]:
+    """The routes of PyVRP's best solution, as customers from 0.
+
+    Its penalty for an excess load is bounded, so loads are scaled up with the distances; otherwise excess would pay.
+    """
+    pyvrp, stop = outside("pyvrp"), outside("pyvrp.stop")
+    distances = distance_matrix(points)
+    distances = np.rint(distances * (SCALE / (distances.max() or 1.0))).astype(np.int64)
+    loads = [LOAD_SCALE * int(demand) for demand in demands[1:]]
+    data = pyvrp.ProblemData(
+        locations=[pyvrp.Location(x=float(x), y=float(y)) for x, y in points],
+        clients=[pyvrp.Client(location=1 + index, delivery=[load]) for index, load in enumerate(loads)],
+        depots=[pyvrp.Depot(location=0)],
+        vehicle_types=[pyvrp.VehicleType(num_available=vehicles or len(loads), capacity=[LOAD_SCALE * capacity])],
+        distance_matrices=[distances],
+        duration_matrices=[np.zeros_like(distances)],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about penalties of its own search; the solution is checked anyway
+        end = stop.MaxIterations(int(limit.work)) if limit.work is not None else stop.MaxRuntime(limit.seconds)
+        result = pyvrp.solve(data, stop=end, seed=seed, collect_stats=False, display=False)
+    if not result.is_feasible():
+        raise SolverError(f"PyVRP found no feasible solution in {limit}. Give it more time.")
+    return [[activity.idx for activity in route if activity.is_client()] for route in result.best.routes()]

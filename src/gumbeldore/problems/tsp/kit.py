@@ -1,0 +1,48 @@
+"""What the TSP brings along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gumbeldore.networks.layers import TransformerSize
+from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.kit import Architecture, Form, Given, Kit
+from gumbeldore.problems.tsp.bq import TSPPolicy
+from gumbeldore.problems.tsp.experts import EXPERTS
+from gumbeldore.problems.tsp.files import normalised, read_points
+from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPRecipe, verify
+from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
+from gumbeldore.problems.tsp.plot import plot_tours
+from gumbeldore.problems.tsp.problem import TSP
+
+
+def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
+    plot_tours(path, instance["coordinates"], [[0, *actions]], [title])
+
+
+def read(path: Path) -> Given:
+    points = read_points(path)
+    unit, scale = normalised(points)
+    return Given({"coordinates": points}, {"coordinates": unit}, scale)
+
+
+KIT = Kit(
+    "tsp",
+    "travelling salesman",
+    problem=TSP(),
+    architectures={
+        "bq": Architecture(TSPPolicy, TransformerSize(), "BQ network"),
+        "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+    },
+    cost="tour length",
+    presets=Path(__file__).parent / "presets",
+    form=Form(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png"),
+    instances=KIND,
+    recipe=TSPRecipe,
+    standard=STANDARD,
+    experts=EXPERTS,
+    read=read,
+    restrict=lambda problem, nearest: replace(problem, nearest=nearest),
+)
