@@ -18,6 +18,7 @@ from gumbeldore.cli import label as labelling
 from gumbeldore.cli import main
 from gumbeldore.cli.label import choose_solver, label
 from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError
+from gumbeldore.problems.cvrp import experts
 from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
 from gumbeldore.problems.cvrp.instances import CVRPRecipe
 from gumbeldore.problems.instance_files import read_instances
@@ -25,7 +26,7 @@ from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
 from gumbeldore.problems.jssp.instances import JSSPRecipe
 from gumbeldore.problems.jssp.verify import verify_jssp
-from gumbeldore.problems.solvers import Solved, SolverError
+from gumbeldore.problems.solvers import Limit, Solved, SolverError, outside
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training.processes import WorkerError, in_processes
@@ -306,15 +307,16 @@ class TestLabelling:
         assert not (tmp_path / "a.npz").exists()
 
     def test_routes_become_customers_and_visits_to_the_depot(self, monkeypatch):
-        monkeypatch.setattr(labelling, "solve_cvrp", lambda *given: Routes([[2, 0], [1]], 5.0))
+        monkeypatch.setattr(experts, "solve_cvrp", lambda *given: Routes([[2, 0], [1]], 5.0))
         given = CVRPRecipe(3, 20, 1).generate().instance(0)
         assert SOLVERS["cvrp"]["hygese"](given, work("hygese"), 0) == Solved([5, 0, 3], 5.0, False)
 
     @pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"seconds": math.inf}, {"workers": 0}, {"out": "a.txt"}])
     def test_settings_out_of_range_are_named(self, tmp_path, wrong):
-        given = {"out": "a.npz", **wrong}
+        given = {"out": "a.npz", "seconds": 2.0, **wrong}
+        seconds, out, instances = given.pop("seconds"), tmp_path / given.pop("out"), TSPRecipe(7, 2).generate()
         with pytest.raises(SettingsError, match=f"`{next(iter(wrong))}`"):
-            label(TSPRecipe(7, 2).generate(), tmp_path / given.pop("out"), console=QUIET, **given)
+            label(instances, out, limit=Limit(seconds), console=QUIET, **given)
 
     def test_a_finished_file_is_not_overwritten(self, tmp_path):
         (tmp_path / "a.npz").write_text("old")

@@ -51,8 +51,8 @@ def policies(tmp_path_factory) -> Path:
     """A folder with a tiny untrained policy for every problem."""
     folder = tmp_path_factory.mktemp("policies")
     for entry in CATALOGUE.values():
-        size = replace(entry.size, **SMALL.get(entry.name, SMALL["tsp"]))
-        problem = replace(entry.problem, size=5) if entry.name == "gomoku" else entry.problem
+        size = replace(entry.architecture.size, **SMALL.get(entry.name, SMALL["tsp"]))
+        problem = replace(entry.kit.problem, size=5) if entry.name == "gomoku" else entry.kit.problem
         save_policy(folder / entry.name, awake(entry.build(RunSettings(problem=problem, policy=size))))
     return folder
 

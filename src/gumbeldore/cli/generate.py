@@ -38,7 +38,7 @@ def command(arguments: list[str]) -> None:
 def options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore generate` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe = kit.need("recipe of random instances", "recipe")
+    recipe = kit.need("recipes of random instances", "recipe")
     return GenerateSettings[recipe], f"{GenerateSettings.__doc__}\n\n{standard_sets(kit)}"  # type: ignore[valid-type]
 
 

@@ -17,7 +17,7 @@ from gumbeldore.problems.instances import largest
 def command(arguments: list[str]) -> None:
     """gumbeldore imitate PROBLEM"""
     entry, arguments = take_entry("imitate", arguments)
-    entry.kit.need("instance files to learn from", "instances")
+    entry.kit.need("instance files", "instances")
     early, rest = early_options(arguments, f"runs/{entry.name}-imitation", labels=True)
     early.preset = early.preset or f"{SUPERVISED}-small"
     changes = saved_changes(entry, early)

@@ -35,7 +35,7 @@ JOURNAL = "gumbeldore-labels-1"
 
 def choose_solver(kit: Kit, solver: str = "auto") -> str:
     """The name of a solver that is installed: the one asked for, or the best there is."""
-    known = kit.need("solver to label with", "experts")
+    known = kit.need("solvers to label with", "experts")
     require(
         solver == "auto" or solver in known, f"`solver` for {kit.name} must be auto or {' or '.join(known)}, got {solver!r}."
     )
@@ -200,7 +200,7 @@ def command(arguments: list[str]) -> None:
 def options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore label` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe, solvers = kit.need("recipe of random instances", "recipe"), kit.need("solver to label with", "experts")
+    recipe, solvers = kit.need("recipes of random instances", "recipe"), kit.need("solvers to label with", "experts")
     return LabelSettings[recipe], f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. {standard_sets(kit)}"  # type: ignore[valid-type]
 
 

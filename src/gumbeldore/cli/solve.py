@@ -194,13 +194,13 @@ def _task(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, devi
 
 def _restricted(task: Task, nearest: int) -> Task:
     """The same task where routes go on only to near nodes."""
-    problem = task.kit.need("restriction to near nodes", "restrict")(task.problem, nearest)
+    problem = task.kit.need("restrictions to near nodes", "restrict")(task.problem, nearest)
     return replace(task, problem=problem, states=[problem.restricted(state) for state in task.states])
 
 
 def _file_task(kit: Kit, path: Path, device: torch.device) -> Task:
     """The instance of a file: the policy sees it in the unit square, everything else is in the file's own units."""
-    given, kind = kit.need("reader of single instances", "read")(path), kit.need("instance files", "instances")
+    given, kind = kit.need("readers of single instances", "read")(path), kit.need("instance files", "instances")
     state = InstanceSet(kind, {name: array[None] for name, array in given.unit.items()}).state(device)
     return Task(kind.problem, kit, [state], lambda _: given.arrays, scale=given.scale)
 

@@ -102,8 +102,8 @@ class Kit:
         require(bool(self.name) and "-" not in self.name.strip("-"), f"A kit's `name` must be one word, got {self.name!r}.")
         require(len(self.architectures) >= 1, f"The kit `{self.name}` must have at least one architecture, got none.")
 
-    def need(self, what: str, field: str, fix: str = "") -> Any:
+    def need(self, what: str, field: str) -> Any:
         """One of the optional fields, or a one-line error that says what the kit lacks."""
         if value := getattr(self, field):
             return value
-        raise SettingsError(f"`{self.name}` has no {what}: its kit leaves `{field}` out.{' ' + fix if fix else ''}")
+        raise SettingsError(f"There are no {what} for `{self.name}`: its kit leaves `{field}` out.")

@@ -15,7 +15,8 @@ from gumbeldore.errors import require
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.solvers import SHORT, Limit, Solved, distance_matrix, outside, pyvrp_routes
 
-NEVER = 1e9  # seconds
+NO_CLOCK = 0.0
+"""As HGS's time limit; with any other one it starts again after its iterations, until the time is up."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def _hygese_routes(
         "vehicle_capacity": float(capacity),
         "num_vehicles": 1 + int(2 * demands.sum() // capacity),
     }
-    effort = {"timeLimit": limit.seconds} if limit.work is None else {"nbIter": int(limit.work), "timeLimit": NEVER}
+    effort = {"timeLimit": limit.seconds} if limit.work is None else {"nbIter": int(limit.work), "timeLimit": NO_CLOCK}
     solver = hygese.Solver(hygese.AlgorithmParameters(**effort, seed=seed), verbose=False)
     return [[customer - 1 for customer in route] for route in solver.solve_cvrp(data, rounding=False).routes]
 
