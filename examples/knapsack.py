@@ -6,12 +6,13 @@ Run it: python examples/knapsack.py
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from gumbeldore import Gumbeldore, Network, Problem, State, TrainingSettings, check_problem, self_improve
+from gumbeldore import Gumbeldore, Problem, State, TrainingSettings, check_problem, self_improve
+from gumbeldore.networks.set_transformer import Features, SetPolicy
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,20 @@ class Knapsack(Problem[KnapsackState]):
         return state.packed.shape[1]
 
 
-class KnapsackPolicy(Network):
-    """Scores every item by its value, its weight and the room left."""
+class KnapsackPolicy(SetPolicy):
+    """Sees the value and the weight of every item that still fits, and the room left."""
 
-    def __init__(self, width: int = 64) -> None:
-        super().__init__()
-        self.config = {"width": width}
-        self.layers = nn.Sequential(nn.Linear(3, width), nn.GELU(), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 1))
+    item_features, whole_features = 2, 1
 
-    def forward(self, state: KnapsackState, context: Any = None) -> Tensor:
-        weights, values = state.weights[state.instance], state.values[state.instance]
-        room = state.room[:, None].expand_as(weights)
-        return self.layers(torch.stack([weights, values, room], -1)).squeeze(-1)
+    def features(self, state: KnapsackState) -> Features:
+        fits = ~state.packed & (state.weights[state.instance] <= state.room[:, None])
+        items = torch.stack([state.weights[state.instance], state.values[state.instance]], -1)
+        return Features(items, fits, state.room[:, None])
 
 
 def main(epochs: int = 10) -> list[float]:
     torch.manual_seed(0)
-    problem, policy = Knapsack(), KnapsackPolicy()
+    problem, policy = Knapsack(), KnapsackPolicy(d=32, layers=2, ff=64)
     check_problem(problem)
     validation = problem.generate(200, generator=torch.Generator().manual_seed(1))
     settings = TrainingSettings(epochs=epochs, instances=100, batches=50, batch_size=128, learning_rate=1e-3)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gumbeldore.files import write_atomically
+
 
 @contextmanager
 def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[float, float] = (5, 5)) -> Iterator[Any]:
@@ -19,8 +21,8 @@ def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[
     figure = Figure(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
     FigureCanvasAgg(figure)
     yield figure.subplots(rows, columns)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    kind = Path(path).suffix[1:] or "png"
+    write_atomically(Path(path), lambda temporary: figure.savefig(temporary, dpi=110, format=kind))
 
 
 def colours(count: int) -> list[Any]:

@@ -19,6 +19,13 @@ from gumbeldore.training import Select, select_best
 SUPERVISED = "supervised"
 """Presets whose names begin so are for learning from expert solutions (`gumbeldore imitate`)."""
 
+LAPTOP = {
+    "sampler": {"beam_width": 16, "rounds": 2, "sigma": 1.0},
+    "training": {"epochs": 30, "instances": 100, "batches": 100, "batch_size": 128, "part_size": 64, "learning_rate": 1e-3},
+    "validation": {"instances": 200},
+}
+"""The settings of a kit that brings no preset called small: minutes on a laptop."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -64,15 +71,15 @@ class Entry:
         return {path.stem: path for path in sorted((self.kit.presets / self.name).glob("*.toml"))}
 
     def settings(self, preset: str | None = None, changes: Mapping[str, Any] | None = None) -> RunSettings:
-        """The settings of a preset ('small' by default), with `changes` on top. A kit without presets has its own defaults."""
+        """The settings of a preset ('small' by default), with `changes` on top."""
         settings = RunSettings(problem=self.kit.problem, policy=self.architecture.size)
         files = self.presets()
-        if preset is not None or "small" in files:
-            preset = preset or "small"
-            if preset not in files:
-                raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or 'none'}.")
-            settings = merged(settings, read_settings(files[preset]))
-        return merged(settings, changes or {})
+        if preset is None and "small" not in files:
+            return merged(merged(settings, LAPTOP), changes or {})
+        preset = preset or "small"
+        if preset not in files:
+            raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or 'none'}.")
+        return merged(merged(settings, read_settings(files[preset])), changes or {})
 
 
 def entries(kit: Kit) -> Iterator[Entry]:

@@ -131,7 +131,8 @@ def options(entry: Entry) -> tuple[Any, str]:
         base = RoutesSolveSettings
     if entry.kit.read is not None:
         base = CitiesSolveSettings
-    own_recipe = Annotated[type(recipe), tyro.conf.arg(name="", default=recipe)]  # type: ignore[misc, valid-type]
+    kind = RandomInstances[type(recipe.problem)] if isinstance(recipe, RandomInstances) else type(recipe)  # type: ignore[misc]
+    own_recipe = Annotated[kind, tyro.conf.arg(name="", default=recipe)]  # type: ignore[misc, valid-type]
     return base[own_recipe, Annotated[SamplerSettings, tyro.conf.arg(default=sampler)]], str(base.__doc__)
 
 

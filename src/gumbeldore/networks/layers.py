@@ -96,6 +96,13 @@ class Block(nn.Module):
         return native.Block.of(parameters, attention.heads, None if slopes is None else slopes * math.log2(math.e))
 
 
+def fold_all(blocks: Sequence[Block], slopes: Sequence[Slopes | None] | None = None) -> list[native.Block] | None:
+    """All blocks folded, or None where the compiled code cannot run every one of them."""
+    if not all(block.compiled for block in blocks):
+        return None
+    return [block.fold(slope) for block, slope in zip(blocks, slopes or [None] * len(blocks), strict=True)]
+
+
 def slow_note(policy: nn.Module) -> str | None:
     """What to tell those whose policy runs on a CPU without compiled blocks."""
     blocks = [module for module in policy.modules() if isinstance(module, Block)]
@@ -135,7 +142,8 @@ class Stack(nn.ModuleList):
 
     def prepare(self) -> Stack | FoldedStack:
         """What to call in a search: the weights folded once, where the compiled code can run them."""
-        return FoldedStack([block.fold() for block in self.blocks]) if all(block.compiled for block in self.blocks) else self
+        folded = fold_all(self.blocks)
+        return self if folded is None else FoldedStack(folded)
 
 
 class FoldedStack(NamedTuple):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import weakref
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, cast
@@ -156,7 +157,8 @@ def _backward(of_y: Tokens, block: Block, layout: Layout, kept: Memory, tokens: 
     )
     ends = _pointer(of_y), _pointer(of_x)
     code.gumbeldore_backward(what, parameters, where, _pointer(kept), _pointer(sums), threads, *ends, results)
-    _spare.extend([kept, sums])
+    for memory in (kept, sums):
+        _give_back(block.parameters.in_weight, memory)
     return of_x, gradients
 
 
@@ -173,6 +175,24 @@ def _take(count: int) -> Memory:
     if _spare:
         _spare.pop()
     return torch.empty(count)
+
+
+_owners: set[int] = set()
+"""The networks, by one of their weights, whose gradients needed the spare memory."""
+
+
+def _give_back(owner: Tensor, memory: Memory) -> None:
+    """Keeps memory for the next gradients, as long as a network lives that needed some."""
+    if id(owner) not in _owners:
+        _owners.add(id(owner))
+        weakref.finalize(owner, _forget, id(owner))
+    _spare.append(memory)
+
+
+def _forget(owner: int) -> None:
+    _owners.discard(owner)
+    if not _owners:
+        _spare.clear()
 
 
 def _threads(tokens: int) -> int:

@@ -128,7 +128,8 @@ class Workers(Generic[S]):
         return ((index, replica.do(task)) for index, task in tasks.items())
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Ends the processes, or lets go of what this process worked with."""
+        self._replica = None
         if self._crew is not None:
             self._crew.close()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gumbeldore.errors import require
 from gumbeldore.figure import saved_figure
+from gumbeldore.files import write_atomically
 
 WOOD = "#e3c08a"
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
@@ -39,17 +40,22 @@ def animate_game(moves: Sequence[int], size: int, path: str | Path, *, seconds_p
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     _draw_board(axes, size)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     frames_per_second: Any = 1 / seconds_per_stone  # a float will do, whatever matplotlib's stubs say
     writer = PillowWriter(fps=frames_per_second)
-    with writer.saving(figure, str(path), dpi=80):
-        for number, cell in enumerate(stones):
-            axes.set_title(f"{'white' if number % 2 else 'black'}, stone {number + 1}")
-            _draw_stone(axes, size, number, cell)
-            writer.grab_frame()
-        _draw_end(axes, size, stones)
-        for _ in range(max(1, round(3 / seconds_per_stone))):
-            writer.grab_frame()
+
+    def write(temporary: Path) -> None:
+        film = temporary.with_suffix(".gif")  # the writer reads the format from the name
+        with writer.saving(figure, str(film), dpi=80):
+            for number, cell in enumerate(stones):
+                axes.set_title(f"{'white' if number % 2 else 'black'}, stone {number + 1}")
+                _draw_stone(axes, size, number, cell)
+                writer.grab_frame()
+            _draw_end(axes, size, stones)
+            for _ in range(max(1, round(3 / seconds_per_stone))):
+                writer.grab_frame()
+        film.replace(temporary)
+
+    write_atomically(Path(path), write)
 
 
 def _stones(moves: Sequence[int], size: int) -> list[int]:

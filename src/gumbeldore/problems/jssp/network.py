@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from gumbeldore.networks import native, segments
-from gumbeldore.networks.layers import Block, Stack, token_bytes
+from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
 from gumbeldore.problems.jssp.problem import JSSPState
@@ -65,13 +65,12 @@ class JSSPPolicy(Network):
         heads, like = self.config["heads"], self.policy_linear_out.weight
         alibi = 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
         slopes = [alibi if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
-        compiled = all(block.compiled for block in self.blocks)
         return Prepared(
             times=state.times.flatten().to(like.dtype) / 100,
             machines=state.machines.flatten(),
             positions=sinusoids(state.operations, like),
             slopes=slopes,
-            blocks=[block.fold(slope) for block, slope in zip(self.blocks, slopes, strict=True)] if compiled else None,
+            blocks=fold_all(self.blocks, slopes),
         )
 
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
