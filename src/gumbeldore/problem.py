@@ -114,10 +114,20 @@ def shapes(state: State) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True)
 class Examples(Generic[S]):
-    """Training examples: predict `action` in `state`, row by row."""
+    """Training examples: predict `action` in `state`, row by row.
+
+    `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
+    none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
+    """
 
     state: S
     action: Int[Tensor, " row"]
+    successor: Int[Tensor, "row item"] | None = None
+
+    def rows(self, part: slice) -> Examples[S]:
+        """Some of the examples, with their instances only."""
+        successor = None if self.successor is None else self.successor[part]
+        return Examples(self.state.rows(part).compact(), self.action[part], successor)
 
 
 class Problem(ABC, Generic[S]):

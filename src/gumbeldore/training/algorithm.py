@@ -27,7 +27,7 @@ from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Greedy, Sampler, check_positive, draw_seeds
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.dataset import Dataset
-from gumbeldore.training.workers import Workers, action_losses, can_be_cut, trained
+from gumbeldore.training.workers import Workers, action_losses, can_be_cut, losses, trained
 
 Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
 """Which of its sampled sequences each instance contributes to the dataset."""
@@ -49,6 +49,9 @@ class TrainingSettings:
     learning_rate: float = 2e-4  # Adam
     final_learning_rate: float | None = None  # reached by a cosine over all epochs; None: no decay, as in the paper
     gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
+    successor_weight: float = (
+        0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
+    )
     generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
     patience: int | None = None  # stop after this many epochs without improvement
@@ -62,6 +65,8 @@ class TrainingSettings:
         for name in ("learning_rate", "gradient_norm", "final_learning_rate"):
             value = getattr(self, name)
             require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
+        weight = self.successor_weight
+        require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
 
     @property
@@ -183,11 +188,12 @@ class Training(Generic[S]):
         """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
         if not (can_be_cut(self.policy) and self.device.type == "cpu"):
             self.optimizer.zero_grad(set_to_none=True)
-            loss = next_action_loss(self.problem, self.policy, examples)
-            loss.backward()
-            return loss.item
+            weight = self.settings.successor_weight
+            actions, successors = losses(self.problem, self.policy, examples, weight)
+            (actions + weight * successors).mean().backward()
+            return actions.mean().item
         self.workers.load(self.policy)
-        wait = self.workers.gradient(examples)
+        wait = self.workers.gradient(examples, self.settings.successor_weight)
 
         def put() -> float:
             loss, gradient = wait()
@@ -234,7 +240,12 @@ class Training(Generic[S]):
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Takes over a checkpoint. Settings may differ only in how long to train."""
-        theirs = {**saved["settings"], "epochs": self.settings.epochs, "patience": self.settings.patience}
+        theirs = {
+            **asdict(TrainingSettings()),
+            **saved["settings"],
+            "epochs": self.settings.epochs,
+            "patience": self.settings.patience,
+        }
         if theirs != asdict(self.settings):
             changed = sorted(k for k, v in asdict(self.settings).items() if theirs.get(k) != v)
             raise CheckpointError(

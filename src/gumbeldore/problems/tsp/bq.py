@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from gumbeldore.errors import ContractError
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
+from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
 from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp.problem import TSPState
@@ -25,16 +27,18 @@ class Prepared(NamedTuple):
 class TSPPolicy(Network):
     """Decoder-only transformer over origin, choosable cities and destination; one logit per choosable city.
 
-    The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop.
+    The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop. With `pointer=1` it has
+    another head, for training only, by which every city predicts the one that follows it.
     """
 
-    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512) -> None:
+    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff}
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer}
         self.node_embedding = nn.Linear(2, d)
         self.first_last_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 1)
+        self.pointer = Pointer(d) if pointer else None
 
     def prepare(self, state: TSPState) -> Prepared | None:
         """Embeds the cities and folds the blocks once; with gradients there is nothing to prepare."""
@@ -43,11 +47,35 @@ class TSPPolicy(Network):
         return Prepared(self._embed(state), self.graph_encoder.prepare())
 
     def forward(self, state: TSPState, context: Prepared | None = None) -> Float[Tensor, "row city"]:
+        x, order = self._tokens(state, context)
+        return self._logits(x, state, order)
+
+    def taught(
+        self, state: TSPState, successor: Int[Tensor, "row city"]
+    ) -> tuple[Float[Tensor, "row city"], Float[Tensor, " row"]]:
+        if self.pointer is None:
+            raise ContractError(
+                "`successor_weight` must be 0 for a TSPPolicy without the head for it, or build one with `pointer=1`."
+            )
+        x, order = self._tokens(state, None)
+        target = in_tokens(successor, order)
+        follows = torch.ones_like(order, dtype=torch.bool)
+        follows[:, 0] = False  # nothing comes before the origin
+        return self._logits(x, state, order), successor_losses(self.pointer(x), target, follows)
+
+    def _tokens(
+        self, state: TSPState, context: Prepared | None
+    ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"]]:
+        """Origin, choosable cities and destination after all blocks, and which cities they are."""
         order, blocked = tsp_tokens(state)
         x = take(self._embed(state) if context is None else context.cities, state, order)
         x[:, 0] += self.first_last_marker.weight[0]
         x[:, -1] += self.first_last_marker.weight[1]
-        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
+        return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
+
+    def _logits(
+        self, x: Float[Tensor, "row token d"], state: TSPState, order: Int[Tensor, "row token"]
+    ) -> Float[Tensor, "row city"]:
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
         return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
 

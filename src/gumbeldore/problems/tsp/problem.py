@@ -119,7 +119,8 @@ class TSP(Problem[TSPState]):
         """A random contiguous segment of each tour, in either direction, of one random length for the whole minibatch.
 
         Its first city is the origin, its last the destination, its second the target; the cities outside count as visited.
-        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination).
+        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination), in which
+        no city has a successor to learn: both directions are right.
         """
         rows, cities = actions.shape[0], actions.shape[1] + 1
         require(state.visited.shape[1] == cities, "`examples` needs complete tours of full instances.")
@@ -139,7 +140,10 @@ class TSP(Problem[TSPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        return Examples(example, segment[:, 1])
+        successor = torch.full_like(tour, -1)
+        if length <= cities:
+            successor.scatter_(1, segment[:, :-1], segment[:, 1:])
+        return Examples(example, segment[:, 1], successor)
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates
