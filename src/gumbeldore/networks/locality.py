@@ -58,7 +58,7 @@ def betas(heads: int) -> list[float]:
     return [0.0] * free + [WIDEST * ratio**i for i in range(count)]
 
 
-def _set_window(weight: Float[Tensor, "3d d"], bias: Float[Tensor, " 3d"], first: int, d: int, beta: float) -> None:
+def _set_window(weight: Float[Tensor, "three_d d"], bias: Float[Tensor, " three_d"], first: int, d: int, beta: float) -> None:
     """The first three channels of a head: queries (p, -1) and keys (p, |p|^2), scaled so that their product is 2 p.p' - |p'|^2."""
     for start in (first, d + first):
         weight[start : start + 3], bias[start : start + 3] = 0, 0

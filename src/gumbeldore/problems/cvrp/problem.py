@@ -173,6 +173,7 @@ class CVRP(Problem[CVRPState]):
         the returns to the depot after L or more customers is the end (all equally likely); the stretch is the last L
         customers before it, and everyone else counts as visited. If the first of them is reached via the depot, the
         example starts there with probability 1/2; otherwise it starts at that customer, with the capacity left there.
+        What follows a customer is the next one of its subtour, or the depot; nothing in particular follows the depot.
         """
         rows, customers = state.visited.shape
         device = actions.device
@@ -209,7 +210,15 @@ class CVRP(Problem[CVRPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        return Examples(example, target)
+        starts = begins.gather(1, first + torch.arange(size, device=device))
+        return Examples(example, target, successors(stretch, starts, customers))
+
+
+def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
+    """What follows each node in a stretch that ends at the depot: the next customer of its subtour, or the depot; -1 for others."""
+    ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
+    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
+    return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)
 
 
 def aligned(

@@ -33,9 +33,7 @@ class TSPPolicy(Network):
     windows around each city (`networks/locality.py`).
     """
 
-    def __init__(
-        self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0
-    ) -> None:
+    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0) -> None:
         super().__init__()
         self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local}
         self.local = bool(local)
