@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
 from gumbeldore.problem import Examples, Problem, State, precise
 from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
 
@@ -212,6 +213,15 @@ class CVRP(Problem[CVRPState]):
         )
         starts = begins.gather(1, first + torch.arange(size, device=device))
         return Examples(example, target, successors(stretch, starts, customers))
+
+    def polish(self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        """Strings of customers are taken out and put back, `effort` times per customer."""
+        nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
+        require(
+            actions.shape[1] == state.visited.shape[1] and not bool(state.visited.any()),
+            "`polish` needs complete solutions of full instances.",
+        )
+        return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
 
 
 def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
