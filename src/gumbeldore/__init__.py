@@ -11,9 +11,10 @@ from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.trie import Trie
 from gumbeldore.solutions import Diagnostics, Solutions
-from gumbeldore.training.algorithm import Epoch, TrainingSettings, imitate, self_improve
+from gumbeldore.training.algorithm import Epoch, imitate, self_improve
 from gumbeldore.training.checkpoint import load_state, save_state
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.settings import Stage, TrainingSettings
 
 __all__ = [
     "BeamSearch",
@@ -32,6 +33,7 @@ __all__ = [
     "Sampler",
     "SettingsError",
     "Solutions",
+    "Stage",
     "State",
     "StochasticBeamSearch",
     "TheoryGumbeldore",

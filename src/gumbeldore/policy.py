@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from gumbeldore.errors import ContractError
 from gumbeldore.problem import State
 
 S_contra = TypeVar("S_contra", bound=State, contravariant=True)
@@ -43,3 +44,12 @@ class Network(nn.Module):
     def prepare(self, state: Any) -> Any:
         """Nothing by default."""
         return None
+
+    def taught(
+        self, state: Any, successor: Int[Tensor, "row item"]
+    ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:
+        """The logits of a call, and how badly each row predicts what follows its items (`Examples.successor`): the mean negative
+        log-probability over the items that have a successor, 0 where none has. For training only, in one pass."""
+        raise ContractError(
+            f"`successor_weight` must be 0 for {type(self).__name__}: it cannot predict what follows an item. Give it a method `taught`."
+        )

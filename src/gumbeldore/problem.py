@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import ContractError, SettingsError
 
 
 def precise(device: torch.device) -> torch.dtype:
@@ -114,10 +114,20 @@ def shapes(state: State) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True)
 class Examples(Generic[S]):
-    """Training examples: predict `action` in `state`, row by row."""
+    """Training examples: predict `action` in `state`, row by row.
+
+    `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
+    none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
+    """
 
     state: S
     action: Int[Tensor, " row"]
+    successor: Int[Tensor, "row item"] | None = None
+
+    def rows(self, part: slice) -> Examples[S]:
+        """Some of the examples, with their instances only."""
+        successor = None if self.successor is None else self.successor[part]
+        return Examples(self.state.rows(part).compact(), self.action[part], successor)
 
 
 class Problem(ABC, Generic[S]):
@@ -160,6 +170,13 @@ class Problem(ABC, Generic[S]):
         steps = (torch.rand(state.row_count, generator=generator).to(lengths.device) * lengths).long()
         prefix = replay(self, state, actions, steps)
         return Examples(prefix, actions.gather(1, steps[:, None]).squeeze(1))
+
+    def polish(self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        """Optional: solutions of initial states made better, or left as they are, by a quick local search; also padded with -1.
+
+        `effort` is a number of attempts per item of an instance.
+        """
+        raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         """Optional: rows of one instance and depth with equal keys have equal futures (transpositions).

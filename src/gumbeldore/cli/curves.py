@@ -10,7 +10,8 @@ from gumbeldore.figure import saved_figure
 
 
 def plot_training(path: str | Path, metrics: Sequence[Mapping[str, Any]], cost: str = "cost") -> None:
-    """Loss, and the sampled and greedy objective as a cost (smaller is better), by epoch; dots mark improvements."""
+    """Loss, and the sampled and greedy objective as a cost (smaller is better), by epoch; dots mark improvements,
+    dotted lines the stages of a curriculum."""
     if not metrics:
         return
     epochs = [line["epoch"] for line in metrics]
@@ -24,5 +25,9 @@ def plot_training(path: str | Path, metrics: Sequence[Mapping[str, Any]], cost: 
         right.scatter([b["epoch"] for b in better], [-b["validation"] for b in better], s=14, color="tab:green")
         right.set(title=f"Mean {cost}", xlabel="epoch")
         right.legend()
+        stages = [line.get("stage", 1) for line in metrics]
+        begins = [epoch for epoch, stage, last in zip(epochs[1:], stages[1:], stages, strict=False) if stage != last]
         for panel in (left, right):
             panel.grid(alpha=0.3)
+            for begin in begins:
+                panel.axvline(begin - 0.5, color="gray", linestyle=":")

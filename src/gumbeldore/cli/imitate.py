@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_options import early_options, run_settings, saved_changes
+from gumbeldore.cli.run_options import early_options, run_settings, saved_changes, sizes_of
 from gumbeldore.cli.runs import LABELS, LABELS_HASH, imitate
 from gumbeldore.cli.settings import merged
 from gumbeldore.errors import SettingsError
@@ -27,7 +27,8 @@ def command(arguments: list[str]) -> None:
         what = f"Name labels to learn from: gumbeldore imitate {entry.name} --labels FILE.npz. `gumbeldore label` makes them."
         raise SettingsError(f"{early.folder} holds no supervised run to resume." if early.resume else what)
     labels = {path: read_instances(path, entry.instances) for path in files}
-    base = entry.settings(early.preset, {"problem": largest(labels.values())} if labels else {})
+    sizes = {"problem": largest(labels.values())} if labels else {}
+    base = entry.settings(early.preset, {**sizes, **sizes_of(early, entry)})
     settings = run_settings(
         "imitate",
         entry,
@@ -37,4 +38,13 @@ def command(arguments: list[str]) -> None:
         f"Train {entry.summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.\n\nThe size of the "
         f"problem is that of the labels; validation instances are generated. What concerns sampling (training.instances, ...) is not used.",
     )
-    imitate(entry, settings, labels, early.folder, resume=early.resume, device=early.device, workers=early.workers)
+    imitate(
+        entry,
+        settings,
+        labels,
+        early.folder,
+        resume=early.resume,
+        start=early.start,
+        device=early.device,
+        workers=early.workers,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gumbeldore.cli.settings import merged
@@ -67,6 +67,22 @@ class ValidationSettings:
 
 
 @dataclass(frozen=True)
+class StageSettings:
+    """A part of a curriculum, in a preset or a file of settings: `[[stages]]`. The next one begins with whatever comes first."""
+
+    problem: dict[str, Any] = field(default_factory=dict)  # settings of the problem in which the stage differs from the run
+    learning_rate: float | None = None
+    epochs: int | None = None
+    stalled: int | None = None  # epochs without improvement
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "epochs", "stalled", "minutes"):
+            value = getattr(self, name)
+            require(value is None or value > 0, f"`stages.{name}` must be above 0, or left out, got {value}.")
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """Everything that defines a training run."""
 
@@ -75,9 +91,19 @@ class RunSettings:
     sampler: SamplerSettings = field(default_factory=SamplerSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     validation: ValidationSettings = field(default_factory=ValidationSettings)
+    stages: tuple[StageSettings, ...] = ()  # none: one stage, the problem as it is
 
     def __post_init__(self) -> None:
         _ = self.validation_problem  # raises where a setting is unknown or out of range
+        for stage in self.stages:
+            _ = self.at(stage)
+        endless = [number for number, stage in enumerate(self.stages[:-1], 1) if _never_ends(stage)]
+        require(not endless, f"`stages`: number {endless[:1]} never ends. Give it `epochs`, `stalled` or `minutes`.")
+
+    def at(self, stage: StageSettings) -> RunSettings:
+        """The settings of one stage."""
+        problem = merged(self.problem, stage.problem, "stages.problem.")
+        return replace(self, problem=problem, stages=())
 
     @property
     def training_problem(self) -> Problem[Any]:
@@ -86,6 +112,10 @@ class RunSettings:
     @property
     def validation_problem(self) -> Problem[Any]:
         return built(merged(self.problem, self.validation.problem, "validation.problem."))
+
+
+def _never_ends(stage: StageSettings) -> bool:
+    return stage.epochs is None and stage.stalled is None and stage.minutes is None
 
 
 def built(problem: Any) -> Problem[Any]:

@@ -17,18 +17,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.curves import plot_training
-from gumbeldore.cli.run_settings import RunSettings
+from gumbeldore.cli.run_settings import RunSettings, StageSettings
 from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import CheckpointError, FormatError, GumbeldoreError, require
 from gumbeldore.files import write_atomically
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
-from gumbeldore.training.algorithm import Progress as Event
 from gumbeldore.training.checkpoint import MetricsFile, load_state, read_metrics, save_state
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.settings import Stage
+from gumbeldore.training.state import Progress as Event
 
 SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "settings.json",
@@ -38,6 +39,7 @@ SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "training.png",
 )
 LABELS, LABELS_HASH = "labels", "labels_sha256"  # in the settings.json of supervised runs
+START, START_HASH = "started_from", "started_from_sha256"  # of runs that begin with given weights
 PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
 
 
@@ -70,13 +72,14 @@ def train(
     folder: Path,
     *,
     resume: bool = False,
+    start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
     console: Console | None = None,
 ) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU.
+    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
     """
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
@@ -86,12 +89,13 @@ def train(
             settings.sampler.build,
             validation=validation,
             settings=settings.training,
+            stages=[_stage(settings, stage, pick_device(device)) for stage in settings.stages],
             select=entry.select,
             resume=saved,
             workers=pick_workers(workers, device),
         )
 
-    return _run(entry, settings, folder, events, {}, resume, device, console or Console())
+    return _run(entry, settings, folder, events, {}, resume, start, device, console or Console())
 
 
 def imitate(
@@ -101,13 +105,14 @@ def imitate(
     folder: Path,
     *,
     resume: bool = False,
+    start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
     console: Console | None = None,
 ) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU.
+    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
     """
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
     kinds, wanted = {instances.kind.name for instances in labels.values()}, entry.kit.name
@@ -133,7 +138,7 @@ def imitate(
 
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]
     about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: digests}
-    return _run(entry, settings, folder, events, about, resume, device, console or Console())
+    return _run(entry, settings, folder, events, about, resume, start, device, console or Console())
 
 
 Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
@@ -146,15 +151,19 @@ def _run(
     events: Events,
     about: Mapping[str, Any],
     resume: bool,
+    start: Path | None,
     device: str,
     console: Console,
 ) -> Network:
     """Runs or continues a training in its folder; `about` goes into its settings.json."""
-    saved = _open_folder(entry, settings, folder, about, resume)
     where = pick_device(device)
     policy = new_policy(entry, settings, where)
-    generator = torch.Generator().manual_seed(settings.validation.seed)
-    validation = settings.validation_problem.generate(settings.validation.instances, generator=generator, device=where)
+    if start is not None:
+        require(not resume, "--from starts a new run, --resume goes on with one: leave one of them out.")
+        start_from(policy, start)
+        about = {**about, START: str(start.resolve()), START_HASH: hashlib.sha256(start.read_bytes()).hexdigest()}
+    saved = _open_folder(entry, settings, folder, about, resume)
+    validation = _validation(settings, where)
     metrics = MetricsFile(folder / METRICS, keep_epochs=saved["epoch"] if saved else 0)
     parameters = sum(p.numel() for p in policy.parameters())
     console.print(
@@ -181,6 +190,36 @@ def _run(
     return load_policy(folder / POLICY, type(policy)).to(where)  # type: ignore[return-value]
 
 
+def start_from(policy: Network, path: Path) -> None:
+    """Gives a new policy the weights of a file, which must be of the same architecture; the sizes of problems may differ."""
+    weights, header = read_weights(path)
+    theirs, ours = (header.get("policy"), json.loads(header.get("config", "{}"))), (type(policy).__name__, policy.config)
+    same = theirs[0] == ours[0] and {**ours[1], **theirs[1]} == ours[1]
+    require(
+        same, f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes."
+    )
+    try:
+        policy.load_state_dict(weights)
+    except RuntimeError as error:
+        raise CheckpointError(f"The weights in {path} do not fit {_named(*ours)}: {error}") from error
+
+
+def _named(name: str | None, config: Mapping[str, Any]) -> str:
+    return f"{name}({', '.join(f'{key}={value}' for key, value in config.items())})"
+
+
+def _validation(settings: RunSettings, device: torch.device) -> Any:
+    """The instances on which a run, or a stage of it, is judged."""
+    generator = torch.Generator().manual_seed(settings.validation.seed)
+    return settings.validation_problem.generate(settings.validation.instances, generator=generator, device=device)
+
+
+def _stage(settings: RunSettings, stage: StageSettings, device: torch.device) -> Stage[Any]:
+    own = settings.at(stage)
+    ends = {name: getattr(stage, name) for name in ("learning_rate", "epochs", "stalled", "minutes")}
+    return Stage(own.training_problem, _validation(own, device), **ends)
+
+
 def _open_folder(
     entry: Entry, settings: RunSettings, folder: Path, about: Mapping[str, Any], resume: bool
 ) -> dict[str, Any] | None:
@@ -189,6 +228,7 @@ def _open_folder(
         saved = load_state(folder / CHECKPOINT)
         theirs = read_settings(folder / SETTINGS)
         theirs |= as_plain(merged(settings, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
+        plain |= {key: theirs[key] for key in (START, START_HASH) if key in theirs}  # its weights are in the checkpoint
         free = {"training", LABELS}  # the training checks its own settings; labels may have moved, their content counts
         changed = sorted(key for key in {*plain, *theirs} - free if plain.get(key) != theirs.get(key))
         if changed:
@@ -218,8 +258,11 @@ def _keep(entry: Entry, folder: Path, policy: Network, epoch: Epoch, metrics: Me
 def _line(epoch: Epoch) -> str:
     star = " [green]new best[/green]" if epoch.improved else ""
     seconds = sum(epoch.seconds.values())
+    stage = f" (stage {epoch.stage})" if epoch.stage > 1 else ""
     sampled = "" if epoch.sampled is None else f"  sampled {-epoch.sampled:.4f}"
-    return f"epoch {epoch.index:4d}  loss {epoch.loss:.4f}{sampled}  greedy {-epoch.validation:.4f}  {seconds:.1f} s{star}"
+    return (
+        f"epoch {epoch.index:4d}{stage}  loss {epoch.loss:.4f}{sampled}  greedy {-epoch.validation:.4f}  {seconds:.1f} s{star}"
+    )
 
 
 @contextmanager

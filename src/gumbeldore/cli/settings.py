@@ -65,6 +65,8 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
         kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
         require(len(value) == len(kinds), f"`{name}` must hold {len(kinds)} values, got {value!r}.")
         return tuple(_converted(v, a, name) for v, a in zip(value, kinds, strict=True))
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return merged(hint(), value, f"{name}.")  # type: ignore[operator]
     if origin is dict and isinstance(value, Mapping):
         return {key: _converted(v, arguments[1], f"{name}.{key}") for key, v in value.items()}
     if hint is float and isinstance(value, int) and not isinstance(value, bool):

@@ -31,6 +31,14 @@ class TransformerSize:
     ff: int = 512  # width of the feed-forward part
 
 
+@dataclass(frozen=True)
+class RoutingSize(TransformerSize):
+    """Size of a transformer for routes, and what helps it to learn; the paper has neither."""
+
+    pointer: int = 0  # 1: another head, for training, that predicts what follows each node (`training.successor_weight`)
+    local: int = 0  # 1: attention begins with windows around each node
+
+
 class Attention(nn.Module):
     """Multi-head self-attention with one joint projection for queries, keys and values."""
 

@@ -2,23 +2,21 @@
 
 from gumbeldore.training.algorithm import (
     Epoch,
-    Progress,
-    Select,
-    Training,
-    TrainingSettings,
     greedy_objective,
     imitate,
     imitate_events,
     next_action_loss,
-    select_best,
     self_improve,
     self_improve_events,
 )
+from gumbeldore.training.settings import Stage, TrainingSettings
+from gumbeldore.training.state import Progress, Select, Training, select_best
 
 __all__ = [
     "Epoch",
     "Progress",
     "Select",
+    "Stage",
     "Training",
     "TrainingSettings",
     "greedy_objective",

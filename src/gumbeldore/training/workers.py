@@ -58,8 +58,8 @@ class Replica(Generic[S]):
     def sample(self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"]) -> Solutions:
         return sampler(self.problem, self.policy, state, seeds=seeds)
 
-    def gradient(self, part: int, examples: Examples[S], total: int) -> float:
-        """Sums the gradients of these examples' share in the mean loss of `total` examples; returns that share."""
+    def gradient(self, part: int, examples: Examples[S], total: int, successor_weight: float) -> float:
+        """Sums the gradients of these examples' share in the mean loss of `total` examples; returns the share of their actions."""
         offset = 0
         self.gradients[part] = 0
         for parameter in trained(self.policy):
@@ -68,9 +68,9 @@ class Replica(Generic[S]):
         loss = 0.0
         self.policy.train()
         for piece in cut(examples, rows_within(self.policy, examples.state, EXAMPLE_BYTES)):
-            value = action_losses(self.problem, self.policy, piece).sum() / total
-            value.backward()
-            loss += value.item()
+            actions, successors = losses(self.problem, self.policy, piece, successor_weight)
+            ((actions + successor_weight * successors).sum() / total).backward()
+            loss += (actions.detach().sum() / total).item()
         return loss
 
 
@@ -108,15 +108,20 @@ class Workers(Generic[S]):
         tasks = {i: ("sample", (sampler, state.rows(rows).compact(), seeds[rows])) for i, rows in enumerate(pieces)}
         return zip(pieces, in_order(self._run(tasks)), strict=True)
 
-    def gradient(self, examples: Examples[S]) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
-        """Begins with the mean loss of the examples and its gradient, by all weights in order; the result says when they are wanted."""
+    def gradient(
+        self, examples: Examples[S], successor_weight: float = 0.0
+    ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
+        """Begins with the gradient of the mean loss, by all weights in order; call the result when it is wanted.
+
+        The loss that comes with it is that of the actions alone.
+        """
         total = len(examples.action)
         pieces = cut(examples, -(-total // self.parts))
-        results = self._run({i: ("gradient", (i, piece, total)) for i, piece in enumerate(pieces)})
+        results = self._run({i: ("gradient", (i, piece, total, successor_weight)) for i, piece in enumerate(pieces)})
 
         def wait() -> tuple[float, Tensor]:
-            losses = dict(results)
-            return sum(losses[i] for i in range(len(losses))), self._gradients[: len(losses)].sum(0)
+            shares = dict(results)
+            return sum(shares[i] for i in range(len(shares))), self._gradients[: len(shares)].sum(0)
 
         return wait
 
@@ -142,9 +147,20 @@ class Workers(Generic[S]):
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:
     """The negative log-probabilities of the target actions (Algorithm 1, line 11)."""
-    logits = policy(examples.state, policy.prepare(examples.state))
+    return losses(problem, policy, examples, 0.0)[0]
+
+
+def losses(
+    problem: Problem[S], policy: Network, examples: Examples[S], successor_weight: float
+) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
+    """How badly the policy predicts the actions, and what follows each item; the latter 0 if it has no weight or no target."""
+    if successor_weight > 0 and examples.successor is not None:
+        logits, successors = policy.taught(examples.state, examples.successor)
+    else:
+        logits = policy(examples.state, policy.prepare(examples.state))
+        successors = logits.new_zeros(len(logits))
     log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-    return -log_prob.gather(1, examples.action[:, None]).squeeze(1)
+    return -log_prob.gather(1, examples.action[:, None]).squeeze(1), successors
 
 
 def can_be_cut(policy: Network) -> bool:
@@ -159,7 +175,7 @@ def cut(examples: Examples[S], size: int) -> list[Examples[S]]:
     parts = slices(count, size)
     if len(parts) == 1:
         return [examples]
-    return [Examples(examples.state.rows(part).compact(), examples.action[part]) for part in parts]
+    return [examples.rows(part) for part in parts]
 
 
 def _floats(policy: Network) -> list[Tensor]:

@@ -9,7 +9,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from gumbeldore.errors import ContractError
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
+from gumbeldore.networks.locality import look_around, with_square
+from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
 from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp.problem import CVRPState
@@ -26,16 +29,23 @@ class Prepared(NamedTuple):
 class CVRPPolicy(Network):
     """Decoder-only transformer over depot, origin and choosable customers; two logits per customer (direct, via depot).
 
-    The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop.
+    The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop. With `pointer=1`
+    it has another head, for training only, by which every customer predicts the node that follows it. With `local=1` attention
+    begins with windows around each node (`networks/locality.py`).
     """
 
-    def __init__(self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512) -> None:
+    def __init__(self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512, pointer: int = 0, local: int = 0) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff}
-        self.node_embedding = nn.Linear(4, d)
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local}
+        self.local = bool(local)
+        self.node_embedding = nn.Linear(5 if local else 4, d)
         self.depot_start_node_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 2)
+        self.pointer = Pointer(d) if pointer else None
+        if local:
+            look_around(self.node_embedding, self.graph_encoder.blocks, square=4)
+            self.depot_start_node_marker.weight.data[:, :3] = 0
 
     def prepare(self, state: CVRPState) -> Prepared | None:
         """Scales the demands and folds the blocks once; with gradients there is nothing to prepare."""
@@ -44,11 +54,29 @@ class CVRPPolicy(Network):
         return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.prepare())
 
     def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
+        x, order = self._tokens(state, context)
+        return customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+
+    def taught(
+        self, state: CVRPState, successor: Int[Tensor, "row node"]
+    ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:
+        if self.pointer is None:
+            raise ContractError(
+                "`successor_weight` must be 0 for a CVRPPolicy without the head for it, or build one with `pointer=1`."
+            )
+        x, order = self._tokens(state, None)
+        target, follows = in_tokens(successor, order), (order != state.current[:, None]) | (order == 0)
+        logits = customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+        return logits, successor_losses(self.pointer(x), target, follows)
+
+    def _tokens(
+        self, state: CVRPState, context: Prepared | None
+    ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"]]:
+        """Depot, origin and choosable customers after all blocks, and which nodes they are."""
         order, blocked = cvrp_tokens(state)
         nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
         x = self._embed(take(nodes, state, order), state, order)
-        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
-        return customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+        return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
 
     def _embed(
         self, features: Float[Tensor, "row token 3"], state: CVRPState, order: Int[Tensor, "row token"]
@@ -56,7 +84,8 @@ class CVRPPolicy(Network):
         """Embedding and markers in one matrix product: two more features say which token is the depot, and the origin."""
         capacity = capacity_ratio(state, features.dtype)[:, None].expand(order.shape)
         is_depot, is_origin = (order == 0).to(features.dtype), (order == state.current[:, None]).to(features.dtype)
-        features = torch.cat([features, torch.stack([capacity, is_depot, is_origin], -1)], -1)
+        square = with_square(features[..., :2])[..., 2:] if self.local else features[..., :0]
+        features = torch.cat([features, capacity[..., None], square, torch.stack([is_depot, is_origin], -1)], -1)
         weight = torch.cat([self.node_embedding.weight, self.depot_start_node_marker.weight.t()], 1)
         return linear(features, weight, self.node_embedding.bias)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbeldore.networks.layers import TransformerSize
+from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
@@ -37,7 +37,7 @@ KIT = Kit(
     "capacitated vehicle routing",
     problem=CVRP(),
     architectures={
-        "bq": Architecture(CVRPPolicy, TransformerSize(d=192, heads=12), "BQ network"),
+        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network"),
         "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
     },
     cost="length of all subtours",

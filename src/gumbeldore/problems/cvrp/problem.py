@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
 from gumbeldore.problem import Examples, Problem, State, precise
 from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
 
@@ -173,6 +174,7 @@ class CVRP(Problem[CVRPState]):
         the returns to the depot after L or more customers is the end (all equally likely); the stretch is the last L
         customers before it, and everyone else counts as visited. If the first of them is reached via the depot, the
         example starts there with probability 1/2; otherwise it starts at that customer, with the capacity left there.
+        What follows a customer is the next one of its subtour, or the depot; nothing in particular follows the depot.
         """
         rows, customers = state.visited.shape
         device = actions.device
@@ -209,7 +211,24 @@ class CVRP(Problem[CVRPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        return Examples(example, target)
+        starts = begins.gather(1, first + torch.arange(size, device=device))
+        return Examples(example, target, successors(stretch, starts, customers))
+
+    def polish(self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        """Strings of customers are taken out and put back, `effort` times per customer."""
+        nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
+        require(
+            actions.shape[1] == state.visited.shape[1] and not bool(state.visited.any()),
+            "`polish` needs complete solutions of full instances.",
+        )
+        return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
+
+
+def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
+    """What follows each node in a stretch that ends at the depot: the next customer of its subtour, or the depot; -1 for others."""
+    ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
+    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
+    return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)
 
 
 def aligned(

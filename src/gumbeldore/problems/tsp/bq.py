@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from gumbeldore.errors import ContractError
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
+from gumbeldore.networks.locality import look_around, with_square
+from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
 from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.tsp.problem import TSPState
@@ -25,16 +28,23 @@ class Prepared(NamedTuple):
 class TSPPolicy(Network):
     """Decoder-only transformer over origin, choosable cities and destination; one logit per choosable city.
 
-    The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop.
+    The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop. With `pointer=1` it has
+    another head, for training only, by which every city predicts the one that follows it. With `local=1` attention begins with
+    windows around each city (`networks/locality.py`).
     """
 
-    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512) -> None:
+    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff}
-        self.node_embedding = nn.Linear(2, d)
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local}
+        self.local = bool(local)
+        self.node_embedding = nn.Linear(3 if local else 2, d)
         self.first_last_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 1)
+        self.pointer = Pointer(d) if pointer else None
+        if local:
+            look_around(self.node_embedding, self.graph_encoder.blocks, square=2)
+            self.first_last_marker.weight.data[:, :3] = 0
 
     def prepare(self, state: TSPState) -> Prepared | None:
         """Embeds the cities and folds the blocks once; with gradients there is nothing to prepare."""
@@ -43,16 +53,41 @@ class TSPPolicy(Network):
         return Prepared(self._embed(state), self.graph_encoder.prepare())
 
     def forward(self, state: TSPState, context: Prepared | None = None) -> Float[Tensor, "row city"]:
+        x, order = self._tokens(state, context)
+        return self._logits(x, state, order)
+
+    def taught(
+        self, state: TSPState, successor: Int[Tensor, "row city"]
+    ) -> tuple[Float[Tensor, "row city"], Float[Tensor, " row"]]:
+        if self.pointer is None:
+            raise ContractError(
+                "`successor_weight` must be 0 for a TSPPolicy without the head for it, or build one with `pointer=1`."
+            )
+        x, order = self._tokens(state, None)
+        target = in_tokens(successor, order)
+        follows = torch.ones_like(order, dtype=torch.bool)
+        follows[:, 0] = False  # nothing comes before the origin
+        return self._logits(x, state, order), successor_losses(self.pointer(x), target, follows)
+
+    def _tokens(
+        self, state: TSPState, context: Prepared | None
+    ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"]]:
+        """Origin, choosable cities and destination after all blocks, and which cities they are."""
         order, blocked = tsp_tokens(state)
         x = take(self._embed(state) if context is None else context.cities, state, order)
         x[:, 0] += self.first_last_marker.weight[0]
         x[:, -1] += self.first_last_marker.weight[1]
-        x = (self.graph_encoder if context is None else context.blocks)(x, blocked)
+        return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
+
+    def _logits(
+        self, x: Float[Tensor, "row token d"], state: TSPState, order: Int[Tensor, "row token"]
+    ) -> Float[Tensor, "row city"]:
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
         return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
 
     def _embed(self, state: TSPState) -> Float[Tensor, "batch city d"]:
-        return self.node_embedding(state.coordinates.to(self.node_embedding.weight.dtype))
+        points = state.coordinates.to(self.node_embedding.weight.dtype)
+        return self.node_embedding(with_square(points) if self.local else points)
 
     def row_bytes(self, state: TSPState) -> int:
         return row_bytes(state, self.graph_encoder.blocks)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gumbeldore.networks.layers import TransformerSize
+from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
 from gumbeldore.problems.tsp.bq import TSPPolicy
@@ -33,7 +33,7 @@ KIT = Kit(
     "travelling salesman",
     problem=TSP(),
     architectures={
-        "bq": Architecture(TSPPolicy, TransformerSize(), "BQ network"),
+        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network"),
         "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
     },
     cost="tour length",

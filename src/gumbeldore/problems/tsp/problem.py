@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
 from gumbeldore.problem import Examples, Problem, State, precise
 from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+from gumbeldore.problems.local_search import polish_tours
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class TSP(Problem[TSPState]):
         """A random contiguous segment of each tour, in either direction, of one random length for the whole minibatch.
 
         Its first city is the origin, its last the destination, its second the target; the cities outside count as visited.
-        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination).
+        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination), in which
+        no city has a successor to learn: both directions are right.
         """
         rows, cities = actions.shape[0], actions.shape[1] + 1
         require(state.visited.shape[1] == cities, "`examples` needs complete tours of full instances.")
@@ -139,7 +141,18 @@ class TSP(Problem[TSPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        return Examples(example, segment[:, 1])
+        successor = torch.full_like(tour, -1)
+        if length <= cities:
+            successor.scatter_(1, segment[:, :-1], segment[:, 1:])
+        return Examples(example, segment[:, 1], successor)
+
+    def polish(self, state: TSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        """2-opt and Or-opt, iterated with double bridges, `effort` of them per city."""
+        require(state.visited.shape[1] == actions.shape[1] + 1, "`polish` needs complete tours of full instances.")
+        tours = torch.cat([state.start[:, None], actions], 1)
+        tours = polish_tours(state.coordinates[state.instance], tours, seeds, effort * tours.shape[1])
+        first = (tours == state.start[:, None]).int().argmax(1, keepdim=True)
+        return tours.gather(1, (first + torch.arange(1, tours.shape[1], device=tours.device)) % tours.shape[1])
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates

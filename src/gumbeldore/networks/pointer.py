@@ -1,0 +1,52 @@
+"""Which token follows which: a bilinear head over the final tokens of a network, taught beside its actions."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+FORBIDDEN = -1e9
+"""The score of a token that cannot follow; finite, so that rows without any target have finite gradients."""
+
+
+class Pointer(nn.Module):
+    """Scores of every token as the successor of every other: q_i . k_j / sqrt(d)."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(d, d, bias=False)
+        self.key = nn.Linear(d, d, bias=False)
+
+    def forward(self, x: Float[Tensor, "row token d"]) -> Float[Tensor, "row token token"]:
+        return self.query(x) @ self.key(x).transpose(1, 2) / math.sqrt(x.shape[-1])
+
+
+def successor_losses(
+    scores: Float[Tensor, "row token token"], target: Int[Tensor, "row token"], allowed: Bool[Tensor, "row token"] | None = None
+) -> Float[Tensor, " row"]:
+    """Mean negative log-probability of the tokens that follow, over those with a target (not -1); no token follows itself.
+
+    `allowed` are the tokens that may follow any other; None: all.
+    """
+    forbidden = torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)[None]
+    if allowed is not None:
+        forbidden = forbidden | ~allowed[:, None]
+    log_prob = scores.masked_fill(forbidden, FORBIDDEN).log_softmax(-1)
+    known = target >= 0
+    chosen = log_prob.gather(2, target.clamp(min=0)[..., None]).squeeze(2).masked_fill(~known, 0)
+    return -chosen.sum(1) / known.sum(1).clamp(min=1)
+
+
+def in_tokens(successor: Int[Tensor, "row item"], order: Int[Tensor, "row token"]) -> Int[Tensor, "row token"]:
+    """The target of each token as the place of a token, given those of items; `order` are the items of the tokens.
+
+    -1 where an item has no successor, or one that is no token. Of several tokens for one item the last one follows.
+    """
+    rows, items = successor.shape
+    place = torch.arange(order.shape[1], device=order.device).expand_as(order)
+    where = torch.full((rows, items), -1, dtype=order.dtype, device=order.device).scatter_reduce(1, order, place, "amax")
+    target = successor.gather(1, order)
+    return where.gather(1, target.clamp(min=0)).where(target >= 0, -1)

@@ -1,0 +1,84 @@
+"""Compiled local search that makes routes shorter (`compiled/`, C++ without any dependency, called through ctypes).
+
+Deterministic: what becomes of an instance depends on its solution, its seed and the number of rounds alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gumbeldore.errors import SettingsError
+
+HOT, COLD = 0.03, 0.001
+"""The temperatures between which routes are annealed, in lengths of the unit square."""
+
+
+def polish_tours(
+    points: Float[Tensor, "batch city 2"], tours: Int[Tensor, "batch city"], seeds: Int[Tensor, " batch"], rounds: int
+) -> Int[Tensor, "batch city"]:
+    """Tours that are not longer: 2-opt and Or-opt, then `rounds` of double bridges with the same."""
+    result = tours.to("cpu", torch.int32, copy=True).contiguous()
+    count, cities = result.shape
+    where, random = _plain(points, torch.float32), _plain(seeds, torch.int64)
+    _code().gumbeldore_polish_tours(_address(where), _address(random), count, cities, rounds, _address(result))
+    return result.to(tours)
+
+
+def polish_routes(
+    points: Float[Tensor, "batch node 2"],
+    demands: Int[Tensor, "batch node"],
+    capacity: Int[Tensor, " batch"],
+    actions: Int[Tensor, "batch customer"],
+    seeds: Int[Tensor, " batch"],
+    rounds: int,
+) -> Int[Tensor, "batch customer"]:
+    """Routes that are not longer: `rounds` of taking strings of customers out and putting them back. Actions are those of `CVRP`."""
+    result = actions.to("cpu", torch.int32, copy=True).contiguous()
+    count, nodes = demands.shape
+    given = (_plain(points, torch.float32), *(_plain(each, torch.int32) for each in (demands, capacity)))
+    random = _plain(seeds, torch.int64)
+    heat = ctypes.c_double(HOT), ctypes.c_double(COLD)
+    _code().gumbeldore_polish_routes(*map(_address, given), _address(random), count, nodes, rounds, *heat, _address(result))
+    return result.to(actions)
+
+
+def available() -> bool:
+    """Whether the compiled code was installed."""
+    return _library() is not None
+
+
+@functools.cache
+def _library() -> Any | None:
+    try:
+        module = importlib.import_module("gumbeldore.problems._local_search")
+    except ImportError:
+        return None
+    code = ctypes.CDLL(str(module.__file__))
+    for name in ("tours", "routes"):
+        getattr(code, f"gumbeldore_polish_{name}").restype = None
+    return code
+
+
+def _code() -> Any:
+    code = _library()
+    if code is None:
+        raise SettingsError(
+            "Local search is not compiled on this machine. With a C++ compiler (g++ or clang++) installed, install this package again; "
+            "or leave `polish` out."
+        )
+    return code
+
+
+def _plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor.detach().to("cpu", dtype).contiguous()
+
+
+def _address(tensor: Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tensor.data_ptr())

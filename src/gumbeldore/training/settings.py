@@ -1,0 +1,83 @@
+"""How a policy is trained, as one record; and the stages of a curriculum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic
+
+import torch
+
+from gumbeldore.errors import require
+from gumbeldore.problem import Problem, S
+from gumbeldore.search.samplers import check_positive
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long and on what to train; the defaults are the paper's for the routing problems."""
+
+    epochs: int = 2000
+    instances: int = 1000  # fresh instances to solve per epoch
+    batches: int = 1000  # gradient steps per epoch
+    batch_size: int = 1024  # examples per gradient step
+    learning_rate: float = 2e-4  # Adam
+    final_learning_rate: float | None = None  # reached by a cosine over all epochs; None: no decay, as in the paper
+    polish: int = 0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
+    gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
+    successor_weight: float = (
+        0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
+    )
+    generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
+    dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
+    averaging: float = (
+        0.0  # what a step keeps of the running mean of the weights, which is judged and used instead of them; 0: off
+    )
+    patience: int | None = None  # stop after this many epochs without improvement
+    sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
+    part_size: int = 128  # examples of a gradient step that one worker takes at a time
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "part_size"):
+            check_positive(name, getattr(self, name))
+        for name in ("learning_rate", "gradient_norm", "final_learning_rate"):
+            value = getattr(self, name)
+            require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
+        require(self.polish >= 0, f"`polish` must be at least 0 (off), got {self.polish}.")
+        require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
+        weight = self.successor_weight
+        require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
+        require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts a gradient step is cut; as many workers can share it."""
+        return -(-self.batch_size // self.part_size)
+
+    def learning_rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch (from 1)."""
+        if self.final_learning_rate is None or self.epochs == 1:
+            return self.learning_rate
+        progress = (epoch - 1) / (self.epochs - 1)
+        share = 0.5 * (1 + torch.cos(torch.tensor(progress * torch.pi, dtype=torch.float64)).item())
+        return self.final_learning_rate + share * (self.learning_rate - self.final_learning_rate)
+
+
+@dataclass(frozen=True)
+class Stage(Generic[S]):
+    """A part of a training: what is solved in it, how it is judged, and when the next one begins (whatever comes first).
+
+    The last stage ends with the training. `minutes` depend on the machine; a run that is resumed counts on.
+    """
+
+    problem: Problem[S]  # of which instances are generated; sizes may differ between stages, what a solution is may not
+    validation: S
+    learning_rate: float | None = None  # None: that of the training's settings
+    epochs: int | None = None  # after so many
+    stalled: int | None = None  # after so many without improvement
+    minutes: float | None = None
+
+    def is_over(self, epochs: int, stalled: int, seconds: float) -> bool:
+        """Whether the next stage begins, after so many epochs of this one, the last ones of them without improvement."""
+        pairs = ((self.epochs, epochs), (self.stalled, stalled), (self.minutes, seconds / 60))
+        return any(limit is not None and value >= limit for limit, value in pairs)

@@ -1,0 +1,248 @@
+"""The state of a training run, and what can be done with it: sample, fit, validate, judge, save."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
+from typing import Any, Generic
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.policy import Network
+from gumbeldore.problem import Examples, Problem, S, replay
+from gumbeldore.search.samplers import Greedy, Sampler, draw_seeds
+from gumbeldore.solutions import Solutions
+from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.settings import Stage, TrainingSettings
+from gumbeldore.training.workers import Workers, can_be_cut, losses, trained
+
+Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
+"""Which of its sampled sequences each instance contributes to the dataset."""
+
+
+def select_best(solutions: Solutions, generator: torch.Generator) -> Int[Tensor, " batch"]:
+    """The sequence with the largest objective (Algorithm 1, line 8)."""
+    return solutions.objective.argmax(1)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where an epoch stands, for a progress bar."""
+
+    epoch: int
+    phase: str  # "sampling", "training" or "validating"
+    done: int
+    total: int
+    value: float  # mean sampled objective, loss, or mean greedy objective so far
+
+
+STAGE = ("stage", "stage_began", "stage_seconds", "averaged_steps")
+"""What a checkpoint knows of the curriculum and of the running mean."""
+
+
+@dataclass
+class Training(Generic[S]):
+    """The state of a training run: everything that `checkpoint` saves."""
+
+    problem: Problem[S]
+    policy: Network
+    settings: TrainingSettings
+    stages: Sequence[Stage[S]]
+    workers: Workers[S]
+    dataset_is_given: bool = False  # supervised: the dataset is not part of the checkpoint
+    best_policy: Network = field(init=False)
+    best_validation: float = field(init=False, default=float("-inf"))
+    best_epoch: int = field(init=False, default=0)
+    epoch: int = field(init=False, default=0)
+    stage: int = field(init=False, default=0)  # index into `stages`
+    stage_began: int = field(init=False, default=0)  # after this epoch
+    stage_seconds: float = field(init=False, default=0.0)
+    averaged_steps: int = field(init=False, default=0)
+    averaged: Network = field(init=False)  # the policy itself, unless weights are averaged
+    dataset: Dataset[S] = field(init=False, default_factory=Dataset)
+    optimizer: torch.optim.Adam = field(init=False)
+    generator: torch.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best_policy = copy.deepcopy(self.policy).requires_grad_(False)
+        self.averaged = copy.deepcopy(self.best_policy) if self.settings.averaging else self.policy
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.settings.learning_rate)
+        self.generator = torch.Generator().manual_seed(self.settings.seed)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.policy.parameters()).device
+
+    @property
+    def stalled(self) -> bool:
+        """Whether there was no improvement for `patience` epochs of the last stage."""
+        last, patience = self.stage == len(self.stages) - 1, self.settings.patience
+        return last and patience is not None and self.epoch - max(self.best_epoch, self.stage_began) >= patience
+
+    @property
+    def stage_is_over(self) -> bool:
+        """Whether the next stage of the curriculum is due."""
+        if self.stage == len(self.stages) - 1:
+            return False
+        without = self.epoch - max(self.best_epoch, self.stage_began)
+        return self.stages[self.stage].is_over(self.epoch - self.stage_began, without, self.stage_seconds)
+
+    def next_stage(self) -> Iterator[Progress]:
+        """Goes on with other instances: an empty dataset, and the best policy so far judged by the new ones."""
+        self.stage, self.stage_began, self.stage_seconds = self.stage + 1, self.epoch, 0.0
+        self.dataset.clear()
+        return self.validate(self.best_policy)
+
+    @property
+    def learning_rate(self) -> float:
+        """That of the current epoch."""
+        own = self.stages[self.stage].learning_rate
+        return self.settings.learning_rate_at(self.epoch) if own is None else own
+
+    def sample(self, sampler: Sampler, select: Select) -> Iterator[Progress]:
+        """Lines 5-8 of Algorithm 1: solves fresh instances and adds the selected solutions to the dataset."""
+        generating = self.best_policy if self.settings.generate_with_best else self.averaged
+        state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator, device=self.device)
+        seeds = draw_seeds(state.row_count, self.generator)
+        if not self.settings.dataset_grows:
+            self.dataset.clear()
+        total = 0.0
+        self.workers.load(generating)
+        for rows, solutions in self.workers.sample(sampler, state, seeds, self.settings.sampling_batch):
+            chosen = select(solutions, self.generator)
+            row = torch.arange(len(chosen), device=chosen.device)
+            actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
+            if self.settings.polish:
+                actions, objective = self._polished(state.rows(rows).compact(), actions, seeds[rows])
+            self.dataset.add(state.rows(rows), actions)
+            total += objective.sum().item()
+            yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
+
+    def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
+        """Better solutions by the problem's local search, and their objectives."""
+        better = self.problem.polish(state, actions, effort=self.settings.polish, seeds=seeds)
+        end = replay(self.problem, state, better, (better >= 0).sum(1))
+        return better, self.problem.objective(end)
+
+    def fit(self) -> Iterator[Progress]:
+        """Lines 9-11 of Algorithm 1: next-token prediction on random partial solutions."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+        self.policy.train()
+        total = 0.0
+        draw = partial(self.dataset.sample, self.problem, self.settings.batch_size, self.generator)
+        examples = draw()
+        for step in range(1, self.settings.batches + 1):
+            wait = self._gradient(examples)
+            if step < self.settings.batches:
+                examples = draw()  # while the workers are busy
+            loss = wait()
+            if not math.isfinite(loss):
+                raise ContractError(f"The loss became {loss} in epoch {self.epoch}. Lower `learning_rate` and resume.")
+            nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm)
+            self.optimizer.step()
+            self._average()
+            total += loss
+            yield Progress(self.epoch, "training", step, self.settings.batches, total / step)
+
+    def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
+        """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
+        if not (can_be_cut(self.policy) and self.device.type == "cpu"):
+            self.optimizer.zero_grad(set_to_none=True)
+            weight = self.settings.successor_weight
+            actions, successors = losses(self.problem, self.policy, examples, weight)
+            (actions + weight * successors).mean().backward()
+            return actions.mean().item
+        self.workers.load(self.policy)
+        wait = self.workers.gradient(examples, self.settings.successor_weight)
+
+        def put() -> float:
+            loss, gradient = wait()
+            for parameter, part in zip(trained(self.policy), gradient.split(self._sizes), strict=True):
+                parameter.grad = part.view_as(parameter)
+            return loss
+
+        return put
+
+    def _average(self) -> None:
+        """Moves the mean of the weights; it is young at first, so that it does not remember the start."""
+        if not self.settings.averaging:
+            return
+        self.averaged_steps += 1
+        keep = min(self.settings.averaging, self.averaged_steps / (self.averaged_steps + 10))
+        with torch.no_grad():
+            for mean, weight in zip(self.averaged.state_dict().values(), self.policy.state_dict().values(), strict=True):
+                if mean.is_floating_point():
+                    mean.lerp_(weight, 1 - keep)
+                else:
+                    mean.copy_(weight)
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        return [parameter.numel() for parameter in trained(self.policy)]
+
+    def validate(self, policy: Network) -> Iterator[Progress]:
+        """Greedy objective of a policy on the validation instances of the current stage."""
+        instances = self.stages[self.stage].validation
+        total, count = 0.0, instances.row_count
+        self.workers.load(policy)
+        seeds = torch.zeros_like(instances.instance)
+        for rows, solutions in self.workers.sample(Greedy(), instances, seeds, 8 * self.settings.sampling_batch):
+            total += solutions.best_objective.sum().item()
+            yield Progress(self.epoch, "validating", rows.stop, count, total / rows.stop)
+
+    def judge(self, value: float) -> bool:
+        """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset."""
+        if not value > self.best_validation:
+            return False
+        self.best_policy.load_state_dict(self.averaged.state_dict())
+        self.best_validation, self.best_epoch = value, self.epoch
+        return True
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Plain data and tensors from which `resume` continues bit for bit."""
+        return {
+            "settings": asdict(self.settings),
+            "epoch": self.epoch,
+            "stage": {name: getattr(self, name) for name in STAGE},
+            "policy": self.policy.state_dict(),
+            "averaged": self.averaged.state_dict() if self.settings.averaging else {},
+            "best_policy": self.best_policy.state_dict(),
+            "best_validation": self.best_validation,
+            "best_epoch": self.best_epoch,
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+            "dataset": [] if self.dataset_is_given else self.dataset.to_plain(),
+        }
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Takes over a checkpoint. Settings may differ only in how long to train."""
+        theirs = {
+            **asdict(TrainingSettings()),
+            **saved["settings"],
+            "epochs": self.settings.epochs,
+            "patience": self.settings.patience,
+        }
+        if theirs != asdict(self.settings):
+            changed = sorted(k for k, v in asdict(self.settings).items() if theirs.get(k) != v)
+            raise CheckpointError(
+                f"This run was started with other settings ({', '.join(changed)}). Resume with the same ones; only `epochs` "
+                f"and `patience` may change. To go on from its weights with new settings, start a new run from them."
+            )
+        self.epoch, self.best_epoch = saved["epoch"], saved["best_epoch"]
+        self.best_validation = saved["best_validation"]
+        for name, value in saved.get("stage", {}).items():
+            setattr(self, name, value)
+        self.policy.load_state_dict(saved["policy"])
+        if self.settings.averaging:
+            self.averaged.load_state_dict(saved["averaged"])
+        self.best_policy.load_state_dict(saved["best_policy"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.generator.set_state(saved["generator"])
+        self.dataset = Dataset.from_plain(saved["dataset"], type(self.stages[0].validation), self.device)
