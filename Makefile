@@ -27,7 +27,7 @@ format: $(VENV)/.installed
 install: $(VENV)/.installed
 
 # torch comes first and pinned: an open range would take a build with several gigabytes of CUDA libraries.
-$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/gumbeldore/networks/compiled/*)
+$(VENV)/.installed: pyproject.toml setup.py $(wildcard src/gumbeldore/*/compiled/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
