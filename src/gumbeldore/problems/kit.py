@@ -48,6 +48,31 @@ class Given:
     arrays: Arrays  # in the file's own units
     unit: Arrays  # as a policy should see it: moved and scaled into the unit square
     scale: float = 1.0  # costs of `arrays` are those of `unit` times this
+    name: str = ""  # as the file calls it
+    cost: Callable[[Sequence[int]], float] | None = (
+        None  # of actions, by the file's own rule (rounded distances); None: the verifier's
+    )
+    known: float | None = None  # the best known cost, by the same rule
+    known_from: str = ""  # who says so: the file, a solution beside it, our table
+    notes: tuple[str, ...] = ()  # what a user should be told: duplicate nodes, say
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files that hold instances."""
+
+    name: str
+    suffixes: tuple[str, ...]  # that its files usually have, in lower case with the dot
+    claims: Callable[[bytes], bool]  # whether the beginning of a file looks like it
+    read: Callable[[Path], list[Given]]  # strict; raises a `FormatError` that says what is wrong, and where
+
+
+@dataclass(frozen=True)
+class Export:
+    """A format in which a solution is written."""
+
+    suffix: str
+    write: Callable[[Given, Sequence[int]], str]  # the text of the file
 
 
 @runtime_checkable
@@ -96,6 +121,9 @@ class Kit:
     standard: Mapping[str, Recipe] = field(default_factory=dict)  # test sets by name
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
+    formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
+    exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name
+    policies: Path | None = None  # a folder of trained policies that ship (`problems/shipped.py`)
     restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
 
     def __post_init__(self) -> None:
