@@ -8,7 +8,8 @@ from toys import TablePolicy, Tree, TreeProblem, check_leaves, flat_tree, high_p
 
 from gumbeldore.search.expansion import Search
 from gumbeldore.search.replacement import WithReplacement
-from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch, by_probability
+from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch
+from gumbeldore.search.scores import by_probability
 
 PROBLEM = TreeProblem()
 

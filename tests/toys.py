@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import stats
 from torch import Tensor
 
-from gumbeldore.problem import Problem, State
+from gumbeldore.problem import Problem, State, Variants
 from gumbeldore.search.advantage import AdvantageFn
 from gumbeldore.search.expansion import Round
 from gumbeldore.solutions import Solutions
@@ -70,6 +70,19 @@ class DeadEndProblem(TreeProblem):
     """The same with nodes that are neither leaves nor lead anywhere."""
 
     dead_end_objective = -7.0
+
+
+class ManyFacedTree(TreeProblem):
+    """The same, where an instance has up to four variants: a policy is more and more sure of itself."""
+
+    def variants(self, state: TreeState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TreeState]:
+        count = min(count, 4)
+        same = state.rows(torch.arange(state.row_count).repeat_interleave(count)).compact()
+        tag = torch.arange(count).repeat(state.row_count)
+        return Variants(replace(same, logits=same.logits * (1 + tag)[:, None, None]), tag, count)
+
+    def translated(self, state: TreeState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        return actions
 
 
 @dataclass

@@ -35,7 +35,8 @@ from gumbeldore.search.advantage import global_advantage, mean_advantage, outcom
 from gumbeldore.search.expansion import Round, Search
 from gumbeldore.search.gumbel import threshold_weights, unbiased_mean, weighted_mean
 from gumbeldore.search.replacement import WithReplacement
-from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore, by_gumbels
+from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.scores import by_gumbels
 from gumbeldore.solutions import Solutions
 
 P_VALUE = 1e-4

@@ -31,7 +31,8 @@ from gumbeldore.search.advantage import (
     outcome,
 )
 from gumbeldore.search.expansion import Round, Search
-from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore, by_gumbels
+from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.scores import by_gumbels
 from gumbeldore.solutions import Solutions
 
 PROBLEM = TreeProblem()

@@ -35,7 +35,6 @@ class AutoNucleus:
     curve: Float[Tensor, "batch p"] = field(init=False)  # expected departures by p
     wanted: Float[Tensor, " batch"] = field(init=False)
     best: Float[Tensor, " batch"] = field(init=False)  # objective so far
-    rounds: int = 0
 
     def __call__(self, log_prob: Float[Tensor, "batch beam action"], open_: Bool[Tensor, "batch beam"]) -> None:
         grid = torch.tensor(GRID, dtype=log_prob.dtype, device=log_prob.device)
@@ -55,13 +54,12 @@ class AutoNucleus:
 
     def see(self, result: Round) -> None:
         """Departs more often where a round found nothing better."""
-        best = result.objective.amax(1)
-        if self.rounds == 0:
+        best, idle = result.objective.amax(1), ~result.filled.any(1)
+        if not hasattr(self, "wanted"):
             self.wanted, self.best = torch.full_like(best, DEPARTURES), best
-        else:
-            self.wanted = torch.where(best > self.best, self.wanted, GROWTH * self.wanted)
-            self.best = torch.maximum(self.best, best)
-        self.rounds += 1
+            return
+        self.wanted = torch.where((best > self.best) | idle, self.wanted, GROWTH * self.wanted)
+        self.best = torch.maximum(self.best, best)
 
 
 @dataclass
@@ -72,15 +70,18 @@ class AutoStep:
     """
 
     variance: Float[Tensor, " batch"] = field(init=False)
-    rounds: int = 0
+    rounds: Float[Tensor, " batch"] = field(init=False)  # in which an instance got sequences
 
     def see(self, result: Round) -> None:
-        count = result.filled.sum(1).clamp(min=1)
+        count = result.filled.sum(1)
         value = result.objective.where(result.filled, 0)
-        mean = value.sum(1, keepdim=True) / count[:, None]
-        own = (value - mean).where(result.filled, 0).square().sum(1) / count
-        self.rounds += 1
-        self.variance = own if self.rounds == 1 else self.variance + (own - self.variance) / self.rounds
+        mean = value.sum(1, keepdim=True) / count.clamp(min=1)[:, None]
+        own = (value - mean).where(result.filled, 0).square().sum(1) / count.clamp(min=1)
+        if not hasattr(self, "rounds"):
+            self.rounds = self.variance = torch.zeros_like(own)
+        seen = (count > 0).to(own.dtype)
+        self.rounds = self.rounds + seen
+        self.variance = self.variance + seen * (own - self.variance) / self.rounds.clamp(min=1)
 
     def shift(self, result: Round, advantage: AdvantageFn) -> Tensor:
         """What is added to the logits along each path."""

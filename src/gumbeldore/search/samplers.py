@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from jaxtyping import Int
@@ -37,6 +37,8 @@ class Sampler(ABC):
 
     memory: int
     variants: int = 1
+    by_horizon: ClassVar[bool] = False
+    """Whether a search is laid out by its horizon: then only instances with equal ones share a batch."""
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
@@ -85,7 +87,19 @@ class Sampler(ABC):
         level = int(self.variants > 1)
         needed = self.instance_bytes(max(actions, self.variants), problem.horizon(state) + level)
         size = max(1, self.memory // 2 // needed)
-        return slices(state.row_count, size)
+        groups = _equal_horizons(problem, state) if self.by_horizon else [slice(0, state.row_count)]
+        return [
+            slice(group.start + part.start, group.start + part.stop)
+            for group in groups
+            for part in slices(group.stop - group.start, size)
+        ]
+
+
+def _equal_horizons(problem: Problem[S], state: S) -> list[slice]:
+    """The batch in stretches of instances with equal horizons."""
+    each = torch.tensor([problem.horizon(state.rows(slice(row, row + 1))) for row in range(state.row_count)])
+    ends = [*((each[1:] != each[:-1]).nonzero().squeeze(1) + 1).tolist(), state.row_count]
+    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " batch"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Generic, Literal
+from typing import ClassVar, Generic, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -66,12 +66,18 @@ class Way(Generic[S]):
             setattr(self, name, torch.where(better[:, None], theirs, mine))
         self.objective = torch.where(better, best, self.objective)
 
+    def return_to(self, root: S) -> None:
+        """Stands at the root again."""
+        self.state, self.node, self.depth = root, torch.zeros_like(self.node), 0
+        self.log_prob = torch.zeros_like(self.log_prob)
+
     def advance(self, search: Search[S], steps: int) -> None:
         """Some steps along the best sequences, or to their ends."""
         for _ in range(steps):
             moving = self.active
             if not bool(moving.any()):
-                return
+                self.depth += 1
+                continue
             action = self.actions[:, self.depth].clamp(min=0)
             self.node = self.nodes[:, self.depth].where(moving, self.node)
             self.depth += 1
@@ -87,6 +93,8 @@ class StepAndReconsider(Sampler):
     Every round samples `beam_width` sequences that no round has seen. If one of them is better, it is followed from there. The first
     round is a deterministic beam search unless that is switched off. The authors use a constant nucleus and no `sigma`.
     """
+
+    by_horizon: ClassVar[bool] = True
 
     beam_width: int = 32
     step: int = 10

@@ -1,0 +1,144 @@
+"""Variants of an instance as the first level of its trie."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from answers import differences, generator, instance_of
+from toys import ManyFacedTree, TablePolicy, Tree, TreeProblem, check_leaves, chi_square_p, copies, random_trees
+
+from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
+from gumbeldore.problem import replay
+from gumbeldore.problems import CVRP, JSSP, TSP
+from gumbeldore.search.adaptive import Adaptive
+from gumbeldore.search.replacement import WithReplacement
+from gumbeldore.search.samplers import BeamSearch, Gumbeldore, StochasticBeamSearch
+from gumbeldore.search.stepping import StepAndReconsider
+
+PROBLEM = ManyFacedTree()
+SAMPLERS = [
+    BeamSearch(2, variants=3),
+    StochasticBeamSearch(4, 3, variants=4),
+    Gumbeldore(4, 3, sigma="auto", nucleus="auto", variants=2),
+    StepAndReconsider(4, 2, variants=2),
+    WithReplacement(9, variants=3),
+    Adaptive(24),
+]
+IDS = [type(sampler).__name__ for sampler in SAMPLERS]
+
+
+def routes(seed: int = 0):
+    return [
+        (TSP(7), TSPPolicy(16, 1, 2, 32), 5, 8),
+        (CVRP(6, 12), CVRPPolicy(16, 1, 2, 32), 4, 8),
+        (JSSP(4, 3), JSSPPolicy(16, 1, 2, 32), 4, 2),
+    ]
+
+
+@pytest.mark.parametrize("case", range(3), ids=["tsp", "cvrp", "jssp"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
+def test_solutions_come_back_in_the_instances_own_terms(sampler, case: int) -> None:
+    torch.manual_seed(0)
+    problem, policy, count, _ = routes()[case]
+    state = problem.generate(count, generator=generator(1))
+    found = sampler(problem, policy, state, generator=generator(2))
+    assert found.filled.any(1).all()
+    for row in range(count):
+        for slot in found.filled[row].nonzero().squeeze(1).tolist():
+            actions = found.actions[row, slot][None]
+            steps = (actions >= 0).sum(1)
+            end = replay(problem, state.rows(torch.tensor([row])), actions, steps)
+            assert bool(problem.done(end))
+            assert problem.objective(end).item() == pytest.approx(found.objective[row, slot].item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("case", range(3), ids=["tsp", "cvrp", "jssp"])
+def test_variants_are_different_forms_and_the_first_is_the_instance_itself(case: int) -> None:
+    problem, _, count, most = routes()[case]
+    state = problem.generate(count, generator=generator(3))
+    variants = problem.variants(state, 100, seeds=torch.arange(count))
+    assert variants.count == (56 if case == 0 else most)
+    first = variants.state.rows(torch.arange(0, count * variants.count, variants.count)).compact()
+    assert all(torch.equal(a, b) for a, b in zip(first.tensors().values(), state.tensors().values(), strict=True))
+    forms = {
+        tuple(
+            t[index].flatten().tolist().__repr__() for t in variants.state.tensors().values() if t.shape[0] == len(variants.tag)
+        )
+        for index in range(variants.count)
+    }
+    assert len(forms) == variants.count
+
+
+def test_a_beam_search_on_variants_is_one_on_each_of_them() -> None:
+    state = random_trees(12, 3, 4, generator=generator(4), leaf=0.0, forced=0.0)
+    together = BeamSearch(3, variants=4)(PROBLEM, TablePolicy(), state, generator=generator(5))
+    leaves = check_leaves(state, together.actions, together.filled)
+    variants = PROBLEM.variants(state, 4, seeds=torch.arange(12))
+    for row in range(12):
+        expected: Counter[int] = Counter()
+        for variant in range(4):
+            one = variants.state.rows(torch.tensor([row * 4 + variant])).compact()
+            alone = BeamSearch(3)(TreeProblem(), TablePolicy(), one, generator=generator(6))
+            expected.update(check_leaves(one, alone.actions, alone.filled)[alone.filled].tolist())
+        assert Counter(leaves[row][together.filled[row]].tolist()) == expected
+
+
+def test_all_sequences_of_all_variants_come_once_if_enough_are_asked_for() -> None:
+    state = random_trees(6, 3, 3, generator=generator(7))
+    found = StochasticBeamSearch(40, 3, variants=3)(PROBLEM, TablePolicy(), state, generator=generator(8))
+    leaves = check_leaves(state, found.actions, found.filled)
+    for row in range(6):
+        every = [Tree.of(state, row).node(leaf) for leaf, _ in Tree.of(state, row).leaves()]
+        assert Counter(leaves[row][found.filled[row]].tolist()) == Counter(every * 3)
+    assert found.diagnostics.remaining_mass.max().item() < 1e-9
+
+
+def test_the_law_is_that_of_the_mixture_of_all_variants() -> None:
+    state = random_trees(1, 3, 2, generator=generator(9), forced=0.0)
+    many = copies(state, 4000)
+    found = StochasticBeamSearch(1, 1, variants=2)(PROBLEM, TablePolicy(), many, generator=generator(10))
+    nodes = check_leaves(many, found.actions, found.filled)[:, 0]
+    law: dict[tuple[int, ...], float] = {}
+    variants = PROBLEM.variants(state, 2, seeds=torch.zeros(1, dtype=torch.long))
+    for variant in range(2):
+        tree = Tree.of(variants.state, variant)
+        for leaf, probability in tree.leaves():
+            place = (tree.node(leaf),)
+            law[place] = law.get(place, 0.0) + float(probability) / 2
+    assert math.isclose(sum(law.values()), 1)
+    assert chi_square_p(dict(Counter((node,) for node in nodes.tolist())), law) > 1e-4
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
+def test_an_instance_gives_the_same_answer_alone_and_among_others(sampler) -> None:
+    state = random_trees(9, 3, 3, generator=generator(11), leaf=0.0, forced=0.0, keep=1.0)
+    seeds = torch.randint(2**62, (9,), generator=generator(12))
+    whole = sampler(PROBLEM, TablePolicy(), state, seeds=seeds)
+    for row in range(0, 9, 2):
+        alone = sampler(PROBLEM, TablePolicy(), state.rows(torch.tensor([row])).compact(), seeds=seeds[row : row + 1])
+        assert differences(alone, instance_of(whole, row)) == []
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=IDS)
+def test_a_problem_without_variants_is_searched_as_it_is(sampler) -> None:
+    state = random_trees(4, 3, 3, generator=generator(13))
+    found = sampler(TreeProblem(), TablePolicy(), state, generator=generator(14))
+    check_leaves(state, found.actions, found.filled)
+    assert found.filled.any(1).all()
+
+
+def test_a_reversed_shop_has_the_same_makespans_backwards() -> None:
+    problem = JSSP(5, 4)
+    state = problem.generate(6, generator=generator(15))
+    variants = problem.variants(state, 2, seeds=torch.zeros(6, dtype=torch.long))
+    actions = torch.arange(5).repeat(4)[torch.rand(12, 20, generator=generator(16)).argsort(1)]
+    steps = torch.full((12,), 20)
+    own = problem.translated(state.rows(torch.arange(6).repeat_interleave(2)), variants.tag, actions)
+    ends = (
+        replay(problem, variants.state, actions, steps),
+        replay(problem, state.rows(torch.arange(6).repeat_interleave(2)), own, steps),
+    )
+    assert torch.equal(problem.objective(ends[0]), problem.objective(ends[1]))
