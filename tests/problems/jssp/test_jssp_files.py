@@ -103,6 +103,7 @@ def test_a_file_may_hold_several_instances(tmp_path):
         ("Times\n3 2 5\n4 60 1\n", "`Times` and `Machines` must both be there"),
         ("2 3\nTimes\n3 2 5\n4 60\nMachines\n1 3 2\n2 1 3\n", "Job 2 must have 3 times, one for each machine, got 2"),
         ("2 3\nTimes\n3 2 5\n4 60 1\nMachines\n1 3 2\n", "There must be 2 rows of machines, one for each job, got 1"),
+        ("3\nTimes\n3 2 5\n4 60 1\nMachines\n1 3 2\n2 1 3\n", "must hold the numbers of jobs and machines, got one number"),
         ("Times\nMachines\n", "There must be 1 rows of times"),
         ("2 0\n1 2 3\n", "Job 1 must have 0 numbers"),
         ("-2 3\n0 3 2 2 1 5\n", "rows of times, one for each job, got 1"),

@@ -29,7 +29,7 @@ LIMITS = {  # what would make routes infeasible that are feasible here
     "LINEHAUL": "backhauls",
 }
 STATED = re.compile(
-    r"(?:optimal|optimum|best)(?:[ -]known)?(?: value| solution| cost)?\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE
+    r"(?:optimal|optimum|best)(?:[ -]known)?(?: value| solution| cost)?\s*[:=]?\s*(\d{1,15}(?:\.\d+)?)", re.IGNORECASE
 )
 
 

@@ -123,9 +123,9 @@ def _arrays(shop: Shop) -> tuple[NDArray[np.int64] | NDArray[np.float64], NDArra
     """Times and machines (from 0), checked."""
     jobs, count = len(shop.times), len(shop.times[0]) if shop.times else 0
     if shop.header:
-        jobs, count = (
-            integer(word, f"The number of {what}") for word, what in zip(shop.header, ("jobs", "machines"), strict=False)
-        )
+        if len(shop.header) < 2:
+            raise FormatError("The row before `Times` must hold the numbers of jobs and machines, got one number.")
+        jobs, count = integer(shop.header[0], "The number of jobs"), integer(shop.header[1], "The number of machines")
     for what, rows in (("times", shop.times), ("machines", shop.machines)):
         if len(rows) != jobs or not jobs:
             raise FormatError(f"There must be {max(jobs, 1)} rows of {what}, one for each job, got {len(rows)}.")

@@ -45,7 +45,7 @@ def parse_json(text: str, stem: str) -> list[Given]:
         raise FormatError(f"This is no valid JSON: {error}.") from error
     name = stem
     if isinstance(content, dict):
-        name = str(content.get("name", stem))
+        name = " ".join(str(content.get("name", stem)).split())
         content = content.get("coordinates")
     if not isinstance(content, list) or not content:
         raise FormatError("JSON must be a list of pairs, or an object with such a list as `coordinates`.")
