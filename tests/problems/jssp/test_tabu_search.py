@@ -43,6 +43,14 @@ def test_polished_schedules_are_feasible_and_never_longer(jobs: int, machines: i
         assert -verdict.objective == values[row].item()
 
 
+def test_operations_that_take_no_time_do_no_harm() -> None:
+    """An operation of no time may be bound to another one at no distance, so moves must be checked for cycles more strictly."""
+    problem, state, actions = random_schedules(60, 6, 5, seed=4)
+    state = problem.instances(state.times % 3, state.machines)
+    better = problem.polish(state, actions, effort=5, seeds=torch.arange(60))
+    assert (makespans(problem, state, better) <= makespans(problem, state, actions)).all()
+
+
 def test_small_shops_are_solved_to_optimality() -> None:
     problem, state, actions = random_schedules(12, 3, 2, seed=1)
     polished = makespans(problem, state, problem.polish(state, actions, effort=100, seeds=torch.arange(12)))

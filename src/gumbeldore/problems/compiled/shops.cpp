@@ -143,11 +143,14 @@ class Shop {
         }
     }
 
+    // Whether an operation may be bound to one beyond it: its way is longer, or as long, if it takes no time itself.
+    bool may_wait(int o, double way, double other) const { return way > other || (o >= 0 && way == other && time[o] == 0); }
+
     // Move the operation at `from` right behind that at `to` > `from`.
     void forward(int m, int from, int to, int now, double best) {
         const int *line = &at[m * jobs];
         int u = line[from], v = line[to];
-        if (after(after_in_job(u)) > tail[v]) return;
+        if (may_wait(after_in_job(u), after(after_in_job(u)), tail[v])) return;
         int size = to - from;
         heads.resize(size + 1);
         double free = end(before_on_machine(u));
@@ -172,7 +175,7 @@ class Shop {
     void backward(int m, int from, int to, int now, double best) {
         const int *line = &at[m * jobs];
         int v = line[from], u = line[to];
-        if (end(before_in_job(v)) > end(u)) return;
+        if (may_wait(before_in_job(v), end(before_in_job(v)), end(u))) return;
         int size = from - to;
         heads.resize(size + 1);
         heads[0] = std::max(end(before_in_job(v)), end(before_on_machine(u)));
