@@ -63,7 +63,7 @@ def about(kit: Kit) -> str:
     return (
         f"{EvaluateSettings.__doc__}\n\nStandard sets: {', '.join(kit.standard) or 'none'}.\n"
         f"Samplers: {SAMPLERS}; options after commas: sigma=0.05, p=0.8 (or p=0.95..1, from the first round to the last), "
-        f"nearest=250.\nBaselines, as {BASELINES}:\n{known}"
+        f"either may be auto, variants=8, nearest=250.\nBaselines, as {BASELINES}:\n{known}"
     )
 
 

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
+from typing import Literal
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.evaluation import BaselineMethod
 from gumbeldore.problems.kit import Kit
 from gumbeldore.problems.solvers import Limit, SolverError
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import PRESETS, preset
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.stepping import StepAndReconsider
 
-SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, preset:best"
+SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, step:32x10, adaptive:128, preset:best"
 BASELINES = "NAME, NAME:2s (seconds) or NAME:work=1000"
 
 
@@ -68,9 +71,22 @@ class Spec:
         text = self.option(name)
         return default if text is None else self._number(name, text)
 
-    def nucleus(self) -> tuple[float, float]:
-        """`p=0.8`, the same in all rounds, or `p=0.95..1` from the first to the last."""
+    def whole(self, name: str, default: int) -> int:
+        """An option that is a whole number."""
+        value = self.number(name, float(default))
+        require(value >= 0 and value.is_integer(), f"`{name}` in `{self.text}` must be a whole number, got {value:g}.")
+        return int(value)
+
+    def sigma(self, default: float) -> float | Literal["auto"]:
+        """A number, or `sigma=auto`."""
+        text = self.option("sigma")
+        return "auto" if text == "auto" else default if text is None else self._number("sigma", text)
+
+    def nucleus(self) -> tuple[float, float] | Literal["auto"]:
+        """`p=0.8`, the same in all rounds, `p=0.95..1` from the first to the last, or `p=auto`."""
         first, dots, last = (self.option("p") or "1").partition("..")
+        if first == "auto" and not dots:
+            return "auto"
         return self._number("p", first), self._number("p", last if dots else first)
 
     def _number(self, name: str, text: str) -> float:
@@ -91,10 +107,15 @@ def sampler_named(text: str) -> tuple[Sampler, int | None]:
     spec = Spec.of(text)
     require(spec.kind in _SAMPLERS, f"Unknown sampler `{spec.kind}` in `{text}`. Samplers look like {SAMPLERS}.")
     sampler = _SAMPLERS[spec.kind](spec)
-    nearest = spec.number("nearest", 0.0)
+    nearest, variants = spec.whole("nearest", 0), spec.whole("variants", 1)
     spec.finish()
-    require(nearest >= 0 and nearest.is_integer(), f"`nearest` in `{text}` must be a whole number, got {nearest:g}.")
-    return sampler, int(nearest) or None
+    return sampler if variants == 1 else _varied(text, sampler, variants), nearest or None
+
+
+def _varied(text: str, sampler: Sampler, variants: int) -> Sampler:
+    names = [f.name for f in fields(sampler)]  # type: ignore[arg-type]
+    require("variants" in names, f"`variants` cannot be given in `{text}`: this sampler chooses them itself.")
+    return replace(sampler, variants=variants)  # type: ignore[type-var]
 
 
 def _greedy(spec: Spec) -> Sampler:
@@ -117,12 +138,21 @@ def _without_replacement(spec: Spec) -> Sampler:
 
 def _gumbeldore(spec: Spec) -> Sampler:
     width, rounds = spec.beam("gd:32x4")
-    return Gumbeldore(width, rounds, nucleus=spec.nucleus(), sigma=spec.number("sigma", 0.3))
+    return Gumbeldore(width, rounds, nucleus=spec.nucleus(), sigma=spec.sigma(0.3))
 
 
 def _theory(spec: Spec) -> Sampler:
     width, rounds = spec.beam("theory:32x4")
-    return TheoryGumbeldore(width, rounds, nucleus=spec.nucleus(), sigma=spec.number("sigma", 0.3))
+    return TheoryGumbeldore(width, rounds, nucleus=spec.nucleus(), sigma=spec.sigma(0.3))
+
+
+def _step(spec: Spec) -> Sampler:
+    width, step = spec.beam("step:32x10")
+    return StepAndReconsider(width, step, nucleus=spec.number("p", 1.0), sigma=spec.sigma(0.0))
+
+
+def _adaptive(spec: Spec) -> Sampler:
+    return Adaptive(spec.count("adaptive:128"))
 
 
 def _preset(spec: Spec) -> Sampler:
@@ -137,6 +167,8 @@ _SAMPLERS: dict[str, Callable[[Spec], Sampler]] = {
     "wor": _without_replacement,
     "gd": _gumbeldore,
     "theory": _theory,
+    "step": _step,
+    "adaptive": _adaptive,
     "preset": _preset,
 }
 

@@ -112,7 +112,7 @@ class PolicyMethod(Method):
 
     @property
     def random(self) -> bool:
-        return not isinstance(self.sampler, BeamSearch)
+        return not isinstance(self.sampler, BeamSearch) or self.sampler.variants > 1
 
     def together(self, kit: Kit, given: Given) -> int:
         problem, state = self._initial(kit, (given,))
