@@ -96,7 +96,18 @@ def test_what_problems_share_knows_none_of_them():
 
 def test_every_room_is_walked():
     """A new room, or a new file at the top, needs a rule here."""
-    known = {"search", "training", "networks", "conformance", "problems", "cli", "policies", "__init__", *CONTRACTS}
+    known = {
+        "search",
+        "training",
+        "networks",
+        "conformance",
+        "problems",
+        "evaluation",
+        "cli",
+        "policies",
+        "__init__",
+        *CONTRACTS,
+    }
     found = {
         path.stem for path in (SOURCE / "gumbeldore").iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()
     }
@@ -111,8 +122,21 @@ def test_a_problem_knows_no_other_problem(room):
         assert folders <= {room}, name
 
 
+def test_evaluation_knows_problems_but_no_problem_in_particular():
+    for name in modules("evaluation"):
+        own = {module.split(".")[2] for module in imports(name) if module.startswith("gumbeldore.problems.")}
+        assert not [room for room in own if (SOURCE / "gumbeldore/problems" / room).is_dir()], name
+
+
+def test_only_evaluation_and_the_command_line_know_evaluation():
+    for name in (
+        name for room in ("problems", "networks", "search", "training", "conformance", *CONTRACTS) for name in modules(room)
+    ):
+        assert "evaluation" not in rooms(name), name
+
+
 def test_only_the_command_line_knows_the_command_line():
-    others = [room for room in ("problems", "networks", "search", "training", "conformance", *CONTRACTS) if room != "cli"]
+    others = ("problems", "networks", "search", "training", "conformance", "evaluation", *CONTRACTS)
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name
 

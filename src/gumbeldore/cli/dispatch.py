@@ -16,6 +16,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore demo[/bold]                        train a TSP-20 policy from scratch (3 minutes) and compare samplers
   [bold]gumbeldore train[/bold] PROBLEM \\[options]     train by self-improvement; a run lives in a folder and can be resumed
   [bold]gumbeldore solve[/bold] PROBLEM \\[options]     solve instances of files, or random ones, with a trained policy
+  [bold]gumbeldore evaluate[/bold] PROBLEM \\[options]  compare policies, samplers and baselines on test sets, with intervals
   [bold]gumbeldore generate[/bold] PROBLEM \\[options]  write random instances, or a standard test set, into a file
   [bold]gumbeldore label[/bold] PROBLEM \\[options]     solve instances with PyVRP, HGS or CP-SAT; can be interrupted and goes on
   [bold]gumbeldore imitate[/bold] PROBLEM \\[options]   train on such labels instead of by self-improvement
@@ -36,7 +37,7 @@ or one of your own as file.py:KIT or package.module:KIT (naming a file executes 
 """
 
 
-COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check")
+COMMANDS = ("demo", "train", "imitate", "solve", "evaluate", "generate", "label", "check")
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
+from gumbeldore.problems.baselines import Baseline
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
 from gumbeldore.problems.solvers import Solver
 from gumbeldore.problems.verdict import Verdict
@@ -123,6 +124,7 @@ class Kit:
     standard: Mapping[str, Recipe] = field(default_factory=dict)  # test sets by name
     known: Mapping[str, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)  # best known costs of such a set
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # methods to compare with, by name
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
     formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
     exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.problems.cvrp.baselines import BASELINES
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS
 from gumbeldore.problems.cvrp.files import CVRPLIB
@@ -43,6 +44,7 @@ KIT = Kit(
     recipe=CVRPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    baselines=BASELINES,
     formats=(CVRPLIB,),
     exports=EXPORTS,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),

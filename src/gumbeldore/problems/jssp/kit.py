@@ -11,6 +11,7 @@ from typing import Any
 
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.jssp.baselines import BASELINES
 from gumbeldore.problems.jssp.experts import EXPERTS
 from gumbeldore.problems.jssp.files import JOB_SHOP
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
@@ -75,6 +76,7 @@ KIT = Kit(
     standard=STANDARD,
     known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
     experts=EXPERTS,
+    baselines=BASELINES,
     formats=(JOB_SHOP,),
     exports=EXPORTS,
 )

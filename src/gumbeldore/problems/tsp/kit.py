@@ -11,6 +11,7 @@ from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
 from gumbeldore.problems.reading import read_file
+from gumbeldore.problems.tsp.baselines import BASELINES
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS
 from gumbeldore.problems.tsp.files import TSPLIB
@@ -47,6 +48,7 @@ KIT = Kit(
     standard=STANDARD,
     known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
     experts=EXPERTS,
+    baselines=BASELINES,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
     read=read,

@@ -1,0 +1,46 @@
+"""Baselines: methods that nothing has learned, to compare with. Each problem's room has its own (`Kit.baselines`).
+
+Nothing they say is trusted: whoever uses an answer checks it with the problem's verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.solvers import SHORT, Limit, Solver
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A method for instances of one problem, which a worker process must be able to import."""
+
+    summary: str
+    solve: Callable[
+        [Arrays, Limit, int], Sequence[int]
+    ]  # one instance, how long, seed; returns actions of the problem's `step`
+    needs: str | None = None  # the library that must be installed
+    limit: Limit | None = None  # the usual one; None: it ends by itself, whatever the limit
+    work: str = ""  # what a unit of `Limit.work` is
+    clock: bool = True  # it can be limited by seconds
+    random: bool = False  # other seeds may give other answers
+
+
+def constructive(summary: str, build: Callable[[Arrays], Sequence[int]]) -> Baseline:
+    """A baseline that builds one solution, always the same."""
+    return Baseline(summary, partial(_built, build))
+
+
+def solver(summary: str, solve: Solver, needs: str, work: str, *, limit: Limit = SHORT, random: bool = True) -> Baseline:
+    """A baseline that is one of the outside solvers."""
+    return Baseline(summary, partial(_solved, solve), needs, limit, work, random=random)
+
+
+def _built(build: Callable[[Arrays], Sequence[int]], instance: Arrays, limit: Limit, seed: int) -> Sequence[int]:
+    return build(instance)
+
+
+def _solved(solve: Solver, instance: Arrays, limit: Limit, seed: int) -> Sequence[int]:
+    return solve(instance, limit, seed).actions

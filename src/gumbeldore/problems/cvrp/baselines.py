@@ -1,0 +1,110 @@
+"""Routes that nothing has learned: simple constructions, our own local search, outside solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from gumbeldore.problems.baselines import Baseline, constructive, solver
+from gumbeldore.problems.cvrp.experts import cvrp_by
+from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.local_search import polish_routes
+from gumbeldore.problems.ortools_routing import ortools_routes
+from gumbeldore.problems.solvers import Limit, Solved, distance_matrix
+
+
+def nearest_neighbour(instance: Arrays) -> list[int]:
+    """On to the nearest customer whose demand still fits; back to the depot if none does."""
+    distances = distance_matrix(np.asarray(instance["nodes"], dtype=np.float64))
+    demands, capacity = np.asarray(instance["demands"]), int(instance["capacity"])
+    distances[:, 0] = np.inf
+    routes: list[list[int]] = []
+    left, here = -1, 0
+    for _ in range(len(demands) - 1):
+        reachable = np.where(demands <= left, distances[here], np.inf)
+        if not np.isfinite(reachable).any():
+            routes.append([])
+            left, reachable = capacity, distances[0]
+        here = int(reachable.argmin())
+        left -= int(demands[here])
+        distances[:, here] = np.inf
+        routes[-1].append(here - 1)
+    return actions_of(routes)
+
+
+def savings(instance: Arrays) -> list[int]:
+    """Clarke and Wright (1964), parallel: a route for each customer; ends of routes are joined, the largest saving first."""
+    demands, capacity = np.asarray(instance["demands"])[1:], int(instance["capacity"])
+    routes = {customer: [customer] for customer in range(len(demands))}
+    route_of, load = list(range(len(demands))), {customer: int(demand) for customer, demand in enumerate(demands)}
+    for a, b in _by_saving(distance_matrix(np.asarray(instance["nodes"], dtype=np.float64))):
+        one, other = route_of[a], route_of[b]
+        first, second = routes[one], routes[other]
+        if (
+            one == other
+            or load[one] + load[other] > capacity
+            or a not in (first[0], first[-1])
+            or b not in (second[0], second[-1])
+        ):
+            continue
+        first = first if first[-1] == a else first[::-1]
+        second = second if second[0] == b else second[::-1]
+        routes[one], load[one] = first + second, load[one] + load.pop(other)
+        del routes[other]
+        for customer in second:
+            route_of[customer] = one
+    return actions_of(routes.values())
+
+
+def _by_saving(distances: NDArray[np.float64]) -> list[list[int]]:
+    """Pairs of customers that are worth joining, the best first."""
+    saved = distances[1:, :1] + distances[:1, 1:] - distances[1:, 1:]
+    a, b = np.triu_indices(len(saved), 1)
+    order = np.argsort(-saved[a, b], kind="stable")
+    order = order[saved[a, b][order] > 0]
+    return np.stack([a[order], b[order]], 1).tolist()
+
+
+def local_search(instance: Arrays, limit: Limit, seed: int) -> list[int]:
+    """Savings, then strings of customers are taken out and put back, `limit.work` times per customer."""
+    nodes = np.asarray(instance["nodes"], dtype=np.float64)
+    unit = (nodes - nodes.min(0)) / (np.ptp(nodes, axis=0).max() or 1.0)  # its temperatures are those of the unit square
+    points, demands, capacity = (
+        torch.as_tensor(np.asarray(a))[None] for a in (unit, instance["demands"], instance["capacity"])
+    )
+    begin = torch.tensor([savings(instance)])
+    rounds = int((limit.work or 0) * begin.shape[1])
+    return polish_routes(points, demands, capacity, begin, torch.tensor([seed]), rounds)[0].tolist()
+
+
+def cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
+    demands, capacity = np.asarray(instance["demands"]), int(instance["capacity"])
+    vehicles = min(len(demands) - 1, 1 + int(2 * demands.sum() // capacity))
+    routes = ortools_routes(np.asarray(instance["nodes"], dtype=np.float64), demands, capacity, limit, vehicles)
+    return Solved(actions_of(routes), float("inf"), False)
+
+
+def actions_of(routes: Iterable[list[int]]) -> list[int]:
+    """Customers in order; the first of each route is reached via the depot."""
+    return [2 * customer + (place == 0) for route in routes for place, customer in enumerate(route)]
+
+
+BASELINES = {
+    "nearest-neighbour": constructive("on to the nearest customer that still fits", nearest_neighbour),
+    "savings": constructive("Clarke and Wright's savings", savings),
+    "local-search": Baseline(
+        "savings, then our compiled removal and reinsertion of strings",
+        local_search,
+        limit=Limit(None, 100),
+        work="removals per customer",
+        clock=False,
+        random=True,
+    ),
+    "hgs": solver("hybrid genetic search, by hygese", partial(cvrp_by, "hygese"), "hygese", "iterations"),
+    "pyvrp": solver("PyVRP's iterated local search", partial(cvrp_by, "pyvrp"), "pyvrp", "iterations"),
+    "or-tools": solver("OR-Tools routing, guided local search", cvrp_by_routing, "ortools", "solutions", random=False),
+}
