@@ -18,7 +18,8 @@ from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
-from gumbeldore.training.processes import Crew, WorkerError
+from gumbeldore.training.crew import WorkerError
+from gumbeldore.training.processes import Processes
 from gumbeldore.training.workers import Workers, can_be_cut, cut
 
 CITIES = 7
@@ -161,7 +162,7 @@ def give_process_number():
 
 
 def test_processes_are_started_once_and_one_run_ends_before_the_next():
-    with Crew(give_process_number, 2) as crew:
+    with Processes(give_process_number, 2) as crew:
         seen = {pid for _ in range(3) for _, pid in crew.run(dict.fromkeys(range(8), 0))}
         assert 1 <= len(seen) <= 2
         assert os.getpid() not in seen
@@ -175,7 +176,7 @@ def test_processes_are_started_once_and_one_run_ends_before_the_next():
 
 
 def test_leaving_a_run_early_ends_the_processes():
-    crew = Crew(give_process_number, 1)
+    crew = Processes(give_process_number, 1)
     results = crew.run(dict.fromkeys(range(5), 0))
     next(results)
     results.close()

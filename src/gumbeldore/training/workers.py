@@ -26,7 +26,10 @@ from gumbeldore.problem import Examples, Problem, S, slices
 from gumbeldore.search.evaluator import masked_log_softmax
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.processes import Crew, in_order
+from gumbeldore.training.crew import in_order
+from gumbeldore.training.processes import Processes
+
+Task = tuple[str, tuple[Any, ...]]  # a method of a `Replica` and its arguments
 
 EXAMPLE_BYTES = 1 << 28
 """Examples pass through the network together up to this memory, as far as a policy knows its own: what it keeps for gradients."""
@@ -45,13 +48,13 @@ class Replica(Generic[S]):
             offset += tensor.numel()
 
     @classmethod
-    def alone(cls, problem: Problem[S], policy: Network, *shared: Tensor) -> Callable[[tuple[str, tuple[Any, ...]]], Any]:
+    def alone(cls, problem: Problem[S], policy: Network, *shared: Tensor) -> Callable[[Task], Any]:
         """What a worker process calls."""
         torch.set_num_threads(1)
         replica = cls(problem, policy, *shared)
         return replica.do
 
-    def do(self, task: tuple[str, tuple[Any, ...]]) -> Any:
+    def do(self, task: Task) -> Any:
         name, arguments = task
         return getattr(self, name)(*arguments)
 
@@ -86,14 +89,14 @@ class Workers(Generic[S]):
         self.parts = parts
         self._weights = first.detach().new_empty(sum(tensor.numel() for tensor in _floats(policy)))
         self._gradients = first.detach().new_zeros(parts, sum(tensor.numel() for tensor in trained(policy)))
-        self._crew: Crew[tuple[str, tuple[Any, ...]], Any] | None = None
+        self._crew: Processes[Task, Any] | None = None
         self._replica: Replica[S] | None = None
         self.load(policy)
         if count == 0:
             self._replica = Replica(problem, policy, self._weights, self._gradients)
         else:
             shared = (self._weights.share_memory_(), self._gradients.share_memory_())
-            self._crew = Crew(partial(Replica.alone, problem, policy), count, shared)
+            self._crew = Processes(partial(Replica.alone, problem, policy), count, shared)
 
     def load(self, policy: Network) -> None:
         """From now on work with these weights."""
@@ -106,7 +109,8 @@ class Workers(Generic[S]):
         """Solves instances, `size` at a time; yields rows and their solutions in order."""
         pieces = slices(state.row_count, size)
         tasks = {i: ("sample", (sampler, state.rows(rows).compact(), seeds[rows])) for i, rows in enumerate(pieces)}
-        return zip(pieces, in_order(self._run(tasks)), strict=True)
+        names = [f"instances {rows.start} to {rows.stop - 1}" for rows in pieces]
+        return zip(pieces, in_order(self._run(tasks, names)), strict=True)
 
     def gradient(
         self, examples: Examples[S], successor_weight: float = 0.0
@@ -117,7 +121,8 @@ class Workers(Generic[S]):
         """
         total = len(examples.action)
         pieces = cut(examples, -(-total // self.parts))
-        results = self._run({i: ("gradient", (i, piece, total, successor_weight)) for i, piece in enumerate(pieces)})
+        tasks = {i: ("gradient", (i, piece, total, successor_weight)) for i, piece in enumerate(pieces)}
+        results = self._run(tasks, [f"part {i + 1} of {len(pieces)} of a gradient" for i in tasks])
 
         def wait() -> tuple[float, Tensor]:
             shares = dict(results)
@@ -125,9 +130,9 @@ class Workers(Generic[S]):
 
         return wait
 
-    def _run(self, tasks: dict[int, tuple[str, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+    def _run(self, tasks: dict[int, Task], names: list[str]) -> Iterator[tuple[int, Any]]:
         if self._crew is not None:
-            return self._crew.run(tasks)
+            return self._crew.run(tasks, names.__getitem__)
         assert self._replica is not None, "The workers have ended."
         replica = self._replica
         return ((index, replica.do(task)) for index, task in tasks.items())
