@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_options import early_options, run_settings, saved_changes, sizes_of
+from gumbeldore.cli.run_options import crew_of, early_options, run_settings, saved_changes, sizes_of
 from gumbeldore.cli.runs import LABELS, LABELS_HASH, imitate
 from gumbeldore.cli.settings import merged
 from gumbeldore.errors import SettingsError
@@ -46,5 +46,5 @@ def command(arguments: list[str]) -> None:
         resume=early.resume,
         start=early.start,
         device=early.device,
-        workers=early.workers,
+        workers=crew_of(early),
     )

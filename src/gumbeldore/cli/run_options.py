@@ -12,10 +12,11 @@ import tyro
 
 from gumbeldore.cli.catalogue import SUPERVISED, Entry
 from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import SETTINGS, START, START_HASH
+from gumbeldore.cli.runs import SETTINGS, START, START_HASH, pick_workers
 from gumbeldore.cli.settings import read_settings
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import SettingsError, require
 from gumbeldore.problems.policy_files import read_weights
+from gumbeldore.training.cluster import Cluster
 
 
 def early_options(arguments: list[str], folder: str, labels: bool = False) -> tuple[argparse.Namespace, list[str]]:
@@ -28,9 +29,20 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--from", type=Path, dest="start")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--cluster")
+    parser.add_argument("--sampler-gpus", type=float, default=0.0)
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)
+
+
+def crew_of(early: argparse.Namespace) -> int | Cluster:
+    """Who does the work: processes of this machine, or also a cluster."""
+    workers = pick_workers(early.workers, early.device)
+    if early.cluster is None:
+        require(early.sampler_gpus == 0, "`sampler-gpus` shares GPUs among the samplers of a cluster: name one by --cluster.")
+        return workers
+    return Cluster(early.cluster, workers=workers, gpus=early.sampler_gpus)
 
 
 def saved_changes(entry: Entry, early: argparse.Namespace) -> dict[str, Any]:
@@ -66,7 +78,9 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"{about}\n\nPresets (--preset NAME): {', '.join(presets)}; the defaults below "
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
         f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
-        f"--workers N (processes; one per core of a CPU unless given, 0: none)."
+        f"--workers N (processes; one per core of a CPU unless given, 0: none).\n\nOn many machines (docs/cluster.md): --cluster "
+        f"local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray cluster, --sampler-gpus 0.125 with eight samplers per GPU; torchrun trains "
+        f"with several GPUs or machines."
     )
     chosen = tyro.cli(
         shape,

@@ -27,7 +27,9 @@ from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.checkpoint import MetricsFile, load_state, read_metrics, save_state
+from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.ranks import joined, ranks
 from gumbeldore.training.settings import Stage
 from gumbeldore.training.state import Progress as Event
 
@@ -74,12 +76,12 @@ def train(
     resume: bool = False,
     start: Path | None = None,
     device: str = "auto",
-    workers: int | None = None,
+    workers: int | Cluster | None = None,
     console: Console | None = None,
 ) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
+    `workers` are processes to work in, or a cluster; None: one per core, on a CPU. `start` is a file of weights to begin with.
     """
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
@@ -92,10 +94,11 @@ def train(
             stages=[_stage(settings, stage, pick_device(device)) for stage in settings.stages],
             select=entry.select,
             resume=saved,
-            workers=pick_workers(workers, device),
+            workers=workers if isinstance(workers, Cluster) else pick_workers(workers, device),
         )
 
-    return _run(entry, settings, folder, events, {}, resume, start, device, console or Console())
+    with joined():
+        return _run(entry, settings, folder, events, {}, resume, start, device, console or Console())
 
 
 def imitate(
@@ -107,12 +110,12 @@ def imitate(
     resume: bool = False,
     start: Path | None = None,
     device: str = "auto",
-    workers: int | None = None,
+    workers: int | Cluster | None = None,
     console: Console | None = None,
 ) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
+    `workers` are processes to work in, or a cluster; None: one per core, on a CPU. `start` is a file of weights to begin with.
     """
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
     kinds, wanted = {instances.kind.name for instances in labels.values()}, entry.kit.name
@@ -133,12 +136,13 @@ def imitate(
             validation=validation,
             settings=settings.training,
             resume=saved,
-            workers=pick_workers(workers, device),
+            workers=workers if isinstance(workers, Cluster) else pick_workers(workers, device),
         )
 
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]
     about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: digests}
-    return _run(entry, settings, folder, events, about, resume, start, device, console or Console())
+    with joined():
+        return _run(entry, settings, folder, events, about, resume, start, device, console or Console())
 
 
 Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
@@ -158,11 +162,14 @@ def _run(
     """Runs or continues a training in its folder; `about` goes into its settings.json."""
     where = pick_device(device)
     policy = new_policy(entry, settings, where)
+    if not ranks().first:
+        return _follow(policy, settings, events, where)
     if start is not None:
         require(not resume, "--from starts a new run, --resume goes on with one: leave one of them out.")
         start_from(policy, start)
         about = {**about, START: str(start.resolve()), START_HASH: hashlib.sha256(start.read_bytes()).hexdigest()}
     saved = _open_folder(entry, settings, folder, about, resume)
+    ranks().told((saved, policy.state_dict()))
     validation = _validation(settings, where)
     metrics = MetricsFile(folder / METRICS, keep_epochs=saved["epoch"] if saved else 0)
     parameters = sum(p.numel() for p in policy.parameters())
@@ -174,7 +181,7 @@ def _run(
     drawn = time.monotonic()
     try:
         with _bars(console, settings.training.epochs, saved["epoch"] if saved else 0) as show:
-            for event in events(policy, validation, saved):
+            for event in ranks().led(events(policy, validation, saved), Epoch):
                 show(event)
                 if isinstance(event, Epoch):
                     _keep(entry, folder, policy, event, metrics)
@@ -188,6 +195,15 @@ def _run(
             raise
     plot_training(folder / PLOT, read_metrics(folder / METRICS), entry.cost)
     return load_policy(folder / POLICY, type(policy)).to(where)  # type: ignore[return-value]
+
+
+def _follow(policy: Network, settings: RunSettings, events: Events, where: torch.device) -> Network:
+    """What the other ranks of a data-parallel training do: the same as the first one, without files."""
+    saved, weights = ranks().told((None, policy.state_dict()))
+    policy.load_state_dict(weights)
+    for _ in ranks().led(events(policy, _validation(settings, where), saved), Epoch):
+        pass
+    return policy
 
 
 def start_from(policy: Network, path: Path) -> None:

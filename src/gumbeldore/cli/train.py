@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_options import early_options, run_settings, saved_changes, sizes_of
+from gumbeldore.cli.run_options import crew_of, early_options, run_settings, saved_changes, sizes_of
 from gumbeldore.cli.runs import LABELS, train
 from gumbeldore.errors import SettingsError
 
@@ -20,4 +20,4 @@ def command(arguments: list[str]) -> None:
     settings = run_settings(
         "train", entry, early, rest, entry.settings(early.preset, changes), f"Train {entry.summary} by self-improvement."
     )
-    train(entry, settings, early.folder, resume=early.resume, start=early.start, device=early.device, workers=early.workers)
+    train(entry, settings, early.folder, resume=early.resume, start=early.start, device=early.device, workers=crew_of(early))

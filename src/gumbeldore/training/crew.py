@@ -130,8 +130,9 @@ class Crew(ABC, Generic[W, T, R]):
                 free.give(free.task[1])
             except WorkerDeath as death:
                 self._bury(free, run, death)
-        if run.waiting and len(self._workers) < self._wanted():
-            self._workers += [self._start() for _ in range(self._wanted() - len(self._workers))]
+        unserved = len(run.waiting) - sum(not worker.ready for worker in self._workers)
+        if unserved > 0:
+            self._workers += [self._start() for _ in range(min(unserved, self._wanted() - len(self._workers)))]
 
     def _bury(self, worker: W, run: _Run, death: WorkerDeath) -> None:
         """Puts the item of a dead worker back; too many deaths are an error."""
@@ -146,7 +147,7 @@ class Crew(ABC, Generic[W, T, R]):
             run.waiting.appendleft(worker.task)
         if death.final or count >= ATTEMPTS:
             others = f" So did the {count - 1} before it." if count > 1 else ""
-            raise WorkerError(f"A worker process died {where} ({death}).{others}")
+            raise WorkerError(f"A worker process died {where} ({death}).{others}") from None
         log.warning("A worker process died %s (%s). Another one takes its place.", where, death)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import torch
 from gumbeldore.errors import require
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.samplers import check_positive
+from gumbeldore.training.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class TrainingSettings:
     sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
     part_size: int = 128  # examples of a gradient step that one worker takes at a time
     seed: int = 0
+    bf16: bool = False  # forward passes of gradient steps in 16-bit floats where that is safe: faster on GPUs, less exact
+    tf32: bool = False  # products on NVIDIA GPUs with 10 instead of 23 bits: faster, less exact
 
     def __post_init__(self) -> None:
         for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "part_size"):
@@ -48,6 +51,10 @@ class TrainingSettings:
         weight = self.successor_weight
         require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
+
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.bf16, self.tf32)
 
     @property
     def parts(self) -> int:

@@ -18,9 +18,10 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S, replay
 from gumbeldore.search.samplers import Greedy, Sampler, draw_seeds
 from gumbeldore.solutions import Solutions
+from gumbeldore.training.backend import Backend
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.settings import Stage, TrainingSettings
-from gumbeldore.training.workers import Workers, can_be_cut, losses, trained
+from gumbeldore.training.workers import can_be_cut, losses, trained
 
 Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
 """Which of its sampled sequences each instance contributes to the dataset."""
@@ -48,13 +49,16 @@ STAGE = ("stage", "stage_began", "stage_seconds", "averaged_steps")
 
 @dataclass
 class Training(Generic[S]):
-    """The state of a training run: everything that `checkpoint` saves."""
+    """The state of a training run: everything that `checkpoint` saves.
+
+    Instances, solutions and examples live on the CPU, whatever the device of the policy: those who work with them take them there.
+    """
 
     problem: Problem[S]
     policy: Network
     settings: TrainingSettings
     stages: Sequence[Stage[S]]
-    workers: Workers[S]
+    workers: Backend[S]
     dataset_is_given: bool = False  # supervised: the dataset is not part of the checkpoint
     best_policy: Network = field(init=False)
     best_validation: float = field(init=False, default=float("-inf"))
@@ -108,7 +112,7 @@ class Training(Generic[S]):
     def sample(self, sampler: Sampler, select: Select) -> Iterator[Progress]:
         """Lines 5-8 of Algorithm 1: solves fresh instances and adds the selected solutions to the dataset."""
         generating = self.best_policy if self.settings.generate_with_best else self.averaged
-        state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator, device=self.device)
+        state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator)
         seeds = draw_seeds(state.row_count, self.generator)
         if not self.settings.dataset_grows:
             self.dataset.clear()
@@ -153,10 +157,11 @@ class Training(Generic[S]):
 
     def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
         """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
-        if not (can_be_cut(self.policy) and self.device.type == "cpu"):
+        if not can_be_cut(self.policy):
             self.optimizer.zero_grad(set_to_none=True)
             weight = self.settings.successor_weight
-            actions, successors = losses(self.problem, self.policy, examples, weight)
+            with self.settings.precision.forward(self.device):
+                actions, successors = losses(self.problem, self.policy, examples.to(self.device), weight)
             (actions + weight * successors).mean().backward()
             return actions.mean().item
         self.workers.load(self.policy)
@@ -245,4 +250,4 @@ class Training(Generic[S]):
         self.best_policy.load_state_dict(saved["best_policy"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.generator.set_state(saved["generator"])
-        self.dataset = Dataset.from_plain(saved["dataset"], type(self.stages[0].validation), self.device)
+        self.dataset = Dataset.from_plain(saved["dataset"], type(self.stages[0].validation), "cpu")
