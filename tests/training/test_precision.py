@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
 import torch
 
 from gumbeldore import Greedy
+from gumbeldore.cli.catalogue import CATALOGUE
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import TrainingSettings
@@ -31,6 +35,19 @@ def test_bf16_gives_nearly_the_same_gradient_and_is_really_used():
     torch.testing.assert_close(coarse[0], exact[0], rtol=0.02, atol=0)
     assert torch.nn.functional.cosine_similarity(coarse[1], exact[1], dim=0) > 0.98
     assert coarse[1].dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name != "gomoku"])
+def test_every_network_that_is_cut_can_be_trained_with_bf16(name):
+    """Where a network puts results of products into a table of its own, types must agree."""
+    settings = CATALOGUE[name].settings()
+    problem, policy = settings.training_problem, CATALOGUE[name].build(settings)
+    state = problem.generate(3, generator=torch.Generator().manual_seed(0))
+    solutions = Greedy()(problem, policy, state, seeds=torch.arange(3))
+    examples = problem.examples(state, solutions.best_actions, generator=torch.Generator().manual_seed(1))
+    loss, gradient = Workers(problem, policy, 0, parts=1, precision=Precision(bf16=True)).gradient(examples)()
+    assert math.isfinite(loss)
+    assert gradient.isfinite().all()
 
 
 def test_tf32_is_set_for_a_training_and_put_back():

@@ -76,7 +76,7 @@ class SetPolicy(Network):
         x = torch.cat([self.whole_embedding(about)[:, None], self.item_embedding(chosen)], 1)
         x = (self.blocks if context is None else context)(x, block(padding, before=1, after=0))
         logits = self.logit(x[:, 1:]).squeeze(-1)
-        return torch.zeros(present.shape, dtype=dtype, device=x.device).scatter(1, order, logits) * present
+        return logits.new_zeros(present.shape).scatter(1, order, logits) * present
 
     def row_bytes(self, state: Any) -> int:
         """Working memory of one row."""
