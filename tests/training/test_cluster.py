@@ -44,7 +44,7 @@ def machines():
     from ray.cluster_utils import Cluster as Machines
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     machines = Machines(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     ray.init(address=machines.address, log_to_driver=False)
     yield machines
