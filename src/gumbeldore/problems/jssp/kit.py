@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from gumbeldore.errors import require, require_positive
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp.experts import EXPERTS
@@ -44,6 +45,10 @@ class JobShopSize:
     pairs: int = 3  # of a job-wise and a machine-wise layer
     heads: int = 8
     ff: int = 256  # width of the feed-forward part
+
+    def __post_init__(self) -> None:
+        require_positive(d=self.d, pairs=self.pairs, heads=self.heads, ff=self.ff)
+        require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:
