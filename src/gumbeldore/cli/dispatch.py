@@ -65,12 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.errno is None:
             raise
         return _refused(console, f"{error.filename or 'A file'}: {(error.strerror or '').lower()}.")
-    except MemoryError:
-        return _refused(
-            console, "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
-        )
-    except RuntimeError as error:
-        if not any(sign in str(error) for sign in OUT_OF_MEMORY):
+    except (MemoryError, OverflowError, RuntimeError, TypeError) as error:
+        if not isinstance(error, MemoryError | OverflowError) and not any(sign in str(error) for sign in TOO_LARGE):
             raise
         return _refused(
             console, "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
@@ -81,8 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-OUT_OF_MEMORY = ("can't allocate memory", "out of memory", "Storage size calculation overflowed")
-"""How torch says so; it has no class of errors for it on a CPU."""
+TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
+"""How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
 
 
 def _call(arguments: list[str]) -> None:

@@ -27,16 +27,18 @@ RETRIES = 360  # ... for an hour
 class Recorder:
     """The files of a run that goes on. `about` is the content of its settings.json."""
 
-    def __init__(self, folder: RunFolder, policy: Network, about: Mapping[str, Any], cost: str, console: Console) -> None:
+    def __init__(
+        self, folder: RunFolder, policy: Network, about: Mapping[str, Any], cost: str, console: Console, saved_epoch: int = 0
+    ) -> None:
         self.folder, self.about, self.cost, self.console = folder, about, cost, console
-        self.saved_epoch = 0  # the last one that is safe
+        self.saved_epoch = saved_epoch  # the last one that is safe
         self._policy = copy.deepcopy(policy).requires_grad_(False)
         self._policy_epoch: int | None = None  # of the weights in the policy file
         self._drawn = -float("inf")
         self._unsaved: Mapping[str, Any] | None = None
 
     def begin(self, saved: Mapping[str, Any] | None, environment: Mapping[str, Any]) -> None:
-        """Writes what there is before the first epoch. The policy file becomes that of the checkpoint, whatever it was."""
+        """Writes what there is before the first epoch."""
         self.folder.begin(self.about, environment)
         if saved:
             self.take_over(saved)
@@ -45,8 +47,7 @@ class Recorder:
             self.tell(self._metrics.note)
 
     def take_over(self, saved: Mapping[str, Any]) -> None:
-        """A checkpoint is the last epoch that is safe; the policy file becomes its best policy, whatever it was."""
-        self.saved_epoch = saved["epoch"]
+        """The policy file becomes the best policy of the checkpoint, whatever it was."""
         self._save_policy(saved)
 
     def keep(self, epoch: Epoch) -> None:

@@ -86,6 +86,12 @@ class RunFolder:
 
     def check_resumable(self, saved: Mapping[str, Any], plain: Mapping[str, Any], settings: RunSettings) -> None:
         """Raises unless the run may go on with these settings. The training's own ones are compared one by one."""
+        missing = [name for name in ("epoch", "settings", "best_policy", "best_epoch") if name not in saved]
+        if missing or type(saved["epoch"]) is not int or not isinstance(saved.get(RUN, {}), dict):
+            fault = f"`{missing[0]}` is missing" if missing else f"`epoch` is {saved['epoch']!r}, `{RUN}` is {saved.get(RUN)!r}"
+            raise CheckpointError(
+                f"The checkpoint in {self.path} does not fit this run: {fault}. Was it made by another program?"
+            )
         theirs = dict(saved.get(RUN) or read_settings(self / SETTINGS))
         theirs |= as_plain(merged(settings, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
         free = {
@@ -101,8 +107,7 @@ class RunFolder:
                 f"{self.path} holds a run with other settings ({', '.join(changed)}). Leave them out to resume with the run's own, or "
                 f"choose another --folder. If {SETTINGS} was changed, delete it: the checkpoint knows the settings."
             )
-        with suppress(KeyError):
-            settings.training.check_resumes(saved["settings"])
+        settings.training.check_resumes(saved["settings"])
 
     def begin(self, plain: Mapping[str, Any], environment: Mapping[str, Any]) -> None:
         """Writes settings.json, and another record to environment.json."""

@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,11 +171,11 @@ def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, abou
         start_from(policy, how.start)
         about = {**about, START: str(how.start.resolve()), START_HASH: file_hash(how.start)}
     plain, run = {"problem_name": entry.name, **as_plain(settings), **about}, RunFolder(folder)
-    if how.resume:
-        run.load()  # raises where there is nothing to resume, before anything is made
+    if how.resume and not run.checkpoints.exist:
+        run.load()  # says so, before anything is made
     with run.reserved():
         saved = _opened(run, plain, settings, how)
-        recorder = Recorder(run, policy, plain, entry.cost, how.console)
+        recorder = Recorder(run, policy, plain, entry.cost, how.console, saved["epoch"] if saved else 0)
         count = sum(p.numel() for p in policy.parameters())
         what = f"Training {entry.summary} ({count:,} weights) on {how.device}; files in [bold]{escape(str(folder))}[/bold]. Ctrl-C stops."
         how.console.print(what)
@@ -213,29 +212,29 @@ def _follow(
     events: Iterator[Event | Epoch], recorder: Recorder, saved: dict[str, Any] | None, settings: RunSettings, how: _How
 ) -> str:
     """Shows and records what happens, and returns how it ended. Files are written from the first event on: then a checkpoint fits."""
-    began, done, epochs = time.monotonic(), saved["epoch"] if saved else 0, settings.training.epochs
+    began, done, epochs = time.monotonic(), recorder.saved_epoch, settings.training.epochs
     seeds = {"training": settings.training.seed, "validation": settings.validation.seed}
-    finished = f"This run is finished; more --training.epochs than {epochs} would go on with it."
-    if saved and done >= epochs:
-        recorder.take_over(saved)
-        return finished
-    with closing(events), bars(how.console, epochs, done, sampling=LABELS not in recorder.about) as show:  # type: ignore[type-var]
+    last = done
+    if done >= epochs:
+        events = iter(())  # without starting workers
+    with bars(how.console, epochs, done, sampling=LABELS not in recorder.about) as show:
         for number, event in enumerate(events):
             if number == 0:
                 recorder.begin(saved, environment(seeds, how.device, how.workers))
             show(event)
             if not isinstance(event, Epoch):
                 continue
+            last = event.index
             recorder.keep(event)
             how.console.print(line(event), highlight=False)
             recorder.draw()
             expected = time.monotonic() - began + sum(event.seconds.values())
-            if how.max_seconds and expected > how.max_seconds and event.index < epochs:
+            if how.max_seconds is not None and expected > how.max_seconds and last < epochs:
                 return "Stopped, because another epoch would not end within --max-time; --resume goes on."
-            finished = "Finished."
-    if saved and finished != "Finished.":  # its patience was at an end
+    if saved and last == done:
         recorder.take_over(saved)
-    return finished
+        return f"This run is finished after {done} epochs; with more --training.epochs, or more patience, it would go on."
+    return "Finished."
 
 
 def _give_up(recorder: Recorder) -> None:

@@ -46,6 +46,8 @@ class RoutingSize(TransformerSize):
         super().__post_init__()
         for name in ("pointer", "local"):
             require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
+        width = self.d // self.heads
+        require(not self.local or width >= 3, f"`local` needs heads of a width of at least 3, got `d` / `heads` = {width}.")
 
 
 class Attention(nn.Module):

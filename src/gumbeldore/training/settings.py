@@ -58,6 +58,8 @@ class TrainingSettings:
 
     def check_resumes(self, theirs: Mapping[str, Any]) -> None:
         """Raises unless a run that was started with the settings `theirs` may go on with these."""
+        if not isinstance(theirs, Mapping):
+            raise CheckpointError(f"The settings in a checkpoint must be a table, got {theirs!r}.")
         before, now = {**asdict(TrainingSettings()), **theirs}, asdict(self)
         changed = sorted(name for name in {*before, *now} - {*MAY_CHANGE} if before.get(name) != now.get(name))
         if changed:
