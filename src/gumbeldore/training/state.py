@@ -253,9 +253,9 @@ class Training(Generic[S]):
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
         self.epoch, self.best_epoch = saved["epoch"], saved["best_epoch"]
-        self.best_validation = saved["best_validation"]
-        for name, value in saved.get("stage", {}).items():
-            setattr(self, name, value)
+        self.best_validation = float(saved["best_validation"])
+        for name in STAGE:
+            setattr(self, name, saved.get("stage", {}).get(name, getattr(self, name)))
         self.policy.load_state_dict(saved["policy"])
         if self.settings.averaging:
             self.averaged.load_state_dict(saved["averaged"])
