@@ -58,5 +58,8 @@ class AnyOf(Problem[S], Generic[S]):
     def examples(self, state: S, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[S]:
         return self.problems[0].examples(state, actions, generator=generator)
 
+    def polish(self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        return self.problems[0].polish(state, actions, effort=effort, seeds=seeds)
+
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         return self.problems[0].key(state)
