@@ -12,6 +12,8 @@ from gumbeldore.cli import demo, main
 from gumbeldore.cli.catalogue import entry
 from gumbeldore.cli.settings import as_plain
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture
 def calls(monkeypatch) -> list[bool]:

@@ -18,6 +18,8 @@ from gumbeldore.problems.instance_files import write_instances
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training.checkpoint import read_metrics
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 @pytest.fixture
 def run(tmp_path) -> Path:

@@ -14,11 +14,13 @@ from gumbeldore.cli import main
 from gumbeldore.files import locked
 from gumbeldore.training.checkpoint import load_state, read_metrics, save_state
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished(tmp_path_factory, no_pictures) -> Path:
     """A run of two epochs."""
     folder = tmp_path_factory.mktemp("runs") / "finished"
     assert new_run(folder, 2) == 0

@@ -16,6 +16,8 @@ from gumbeldore.cli.recorder import Recorder
 from gumbeldore.training.checkpoint import load_state, read_metrics
 from gumbeldore.training.state import Training
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 
 def interrupt_at(monkeypatch, cls, name: str, call: int, number: int = signal.SIGINT) -> None:
     """Sends this process a signal when a method is called for the `call`-th time."""
@@ -146,6 +148,22 @@ def test_a_file_size_limit_of_the_system_is_a_full_disk(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "The disk is full" in words(done.stdout)
     assert load_state(tmp_path / "run" / "checkpoint.pt")["epoch"] == 1
+
+
+def test_a_run_that_diverged_leaves_the_step_and_goes_on_with_a_lower_rate(tmp_path, capsys):
+    run, step = tmp_path / "run", tmp_path / "run" / "diverged.pt"
+    assert new_run(run, 1) == 0
+    assert resumed(run, 2, "--training.learning-rate", "1e30") == 2
+    error = words(capsys.readouterr().err)
+    assert "diverged in epoch 2, batch 2" in error
+    assert f"gumbeldore check tsp --diverged {step}" in error
+    assert main(["check", "tsp", "--diverged", str(step)]) == 0
+    shown = words(capsys.readouterr().out)
+    assert "Epoch 2, batch 2 of 8 examples" in shown
+    assert "not finite" in shown
+    assert resumed(run, 2, "--training.learning-rate", "0.001") == 0
+    assert new_run(tmp_path / "whole", 2, "--training.learning-rate", "0.001") == 0
+    assert weights(run) == weights(tmp_path / "whole")
 
 
 def test_help_into_a_closed_pipe_is_quiet():

@@ -15,6 +15,8 @@ from small_runs import SMALL, new_run, words
 from gumbeldore.cli import main
 from gumbeldore.training.checkpoint import load_state, save_state
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
 TRAIN = ["train", "tsp", "--folder", "new", "--training.epochs", "1", *SMALL]
 JSSP, GOMOKU, LEHD = (["train", problem, "--folder", "new", "--workers", "0"] for problem in ("jssp", "gomoku", "tsp-lehd"))
 RESUME = ["train", "tsp", "--resume", "--training.epochs", "3", "--workers", "0", "--folder"]
@@ -83,7 +85,7 @@ WRONG: list[tuple[list[str], str]] = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Path:
+def place(tmp_path_factory, no_pictures) -> Path:
     """A folder with a run and many strange files."""
     folder = tmp_path_factory.mktemp("wrong")
     assert new_run(folder / "run", 2) == 0
