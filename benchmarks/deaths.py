@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,14 +29,15 @@ def workers_of(parent: int) -> list[int]:
 def deaths(where: Path, count: int, epochs: int, workers: int, seed: int) -> None:
     """Trains again and again while workers are killed, until `count` of them are dead."""
     options = ["--training.epochs", str(epochs), "--workers", str(workers), *TINY]
+    began = time.monotonic()
     finished(where / "whole", *options)
-    draw, killed, runs = random.Random(seed), 0, 0
+    whole, draw, killed, runs = time.monotonic() - began, random.Random(seed), 0, 0
     while killed < count:
         runs, folder, before = runs + 1, where / f"run-{runs}", killed
         process = training(folder, *options)
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
-                process.wait(draw.uniform(0.1, 5.0))
+                process.wait(draw.uniform(whole / 4, whole / 2))
             if killed < count and (there := workers_of(process.pid)):
                 with suppress(ProcessLookupError):
                     os.kill(draw.choice(there), signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -37,19 +36,24 @@ def test_as_many_samplers_as_fit_and_a_share_of_a_gpu_lies_on_one_gpu():
         Cluster(gpus=1.5)
 
 
+SETTINGS_OF_RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
+
+
 @pytest.fixture(scope="module")
 def machines():
-    """A cluster whose first machine has no room for samplers, and a way to add machines with one core."""
+    """A cluster whose first machine has no room for samplers; tests add others."""
     ray = pytest.importorskip("ray", reason="Ray is not installed")
     from ray.cluster_utils import Cluster as Machines
 
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
-    machines = Machines(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    ray.init(address=machines.address, log_to_driver=False)
-    yield machines
-    ray.shutdown()
-    machines.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SETTINGS_OF_RAY.items():
+            patch.setenv(name, value)
+        machines = Machines(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        ray.init(address=machines.address, log_to_driver=False)
+        yield machines
+        ray.shutdown()
+        machines.shutdown()
 
 
 def fresh_policy() -> TSPPolicy:
@@ -100,7 +104,7 @@ class Broken(Greedy):
 
 
 @pytest.mark.slow
-def test_a_machine_removed_costs_time_only_and_one_that_joins_is_used(machines, tmp_path, monkeypatch):
+def test_a_machine_removed_costs_time_only_and_one_that_joins_is_used(machines, tmp_path):
     """One run, in which the only machine is lost with two items begun, and another one joins."""
     with pytest.raises(SettingsError, match="No machine of the cluster has room for a sampler"):
         Actors(MakeLasting(tmp_path), Cluster())

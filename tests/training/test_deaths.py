@@ -15,7 +15,7 @@ from gumbeldore import Gumbeldore
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import TrainingSettings, self_improve_events
-from gumbeldore.training.crew import WorkerError
+from gumbeldore.training.crew import Crew, Worker, WorkerDeath, WorkerError
 from gumbeldore.training.processes import Processes, in_processes
 
 SETTINGS = TrainingSettings(epochs=2, instances=6, batches=3, batch_size=10, learning_rate=3e-3, sampling_batch=2, part_size=4)
@@ -99,6 +99,46 @@ def test_what_is_given_to_a_worker_at_its_start_is_small_and_the_rest_waits_for_
 
 def give_large():
     return len
+
+
+class Mortal(Worker):
+    """A worker of this process that may be about to die."""
+
+    def __init__(self, deaths: list[WorkerDeath]) -> None:
+        self.deaths, self.item = deaths, None
+
+    def give(self, item: int) -> None:
+        self.item = item
+
+    def answer(self):
+        if self.ready and self.deaths:
+            raise self.deaths.pop()
+        return "", self.item
+
+    def end(self) -> None:
+        pass
+
+
+class Village(Crew[Mortal, int, int]):
+    def __init__(self, deaths: list[WorkerDeath]) -> None:
+        super().__init__()
+        self.deaths = deaths
+
+    def _start(self) -> Mortal:
+        return Mortal(self.deaths)
+
+    def _heard(self, workers):
+        return workers
+
+    def _wanted(self) -> int:
+        return 2
+
+
+def test_deaths_with_a_machine_never_count_against_an_item():
+    deaths = [WorkerDeath("the power failed", with_machine=True) for _ in range(20)]
+    assert sorted(Village(deaths).run({0: 5, 1: 6, 2: 7})) == [(0, 5), (1, 6), (2, 7)]
+    with pytest.raises(WorkerError, match=r"died at item 0 \(of old age\). So did the 2 before it"):
+        list(Village([WorkerDeath("of old age") for _ in range(20)]).run({0: 5}))
 
 
 SCRIPT = """

@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
-from gumbeldore import Greedy
+from gumbeldore import ContractError, Greedy
 from gumbeldore.cli.catalogue import CATALOGUE
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import TrainingSettings
 from gumbeldore.training.precision import Precision
-from gumbeldore.training.workers import Workers
+from gumbeldore.training.workers import Workers, _begun
 
 
 def example():
@@ -48,6 +48,16 @@ def test_every_network_that_is_cut_can_be_trained_with_bf16(name):
     loss, gradient = Workers(problem, policy, 0, parts=1, precision=Precision(bf16=True)).gradient(examples)()
     assert math.isfinite(loss)
     assert gradient.isfinite().all()
+
+
+def test_what_is_computed_ahead_fails_where_it_is_asked_for():
+    def results():
+        yield 1
+        raise ContractError("no numbers")
+
+    with pytest.raises(ContractError, match="no numbers"):
+        next(_begun(results()))
+    assert list(_begun(iter([1, 2]))) == [1, 2]
 
 
 def test_tf32_is_set_for_a_training_and_put_back():

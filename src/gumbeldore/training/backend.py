@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -12,9 +12,11 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.cluster import Cluster
+from gumbeldore.training.cluster import Actors, Cluster
 from gumbeldore.training.cluster_workers import ClusterWorkers
+from gumbeldore.training.crew import Crew, R, T
 from gumbeldore.training.precision import Precision
+from gumbeldore.training.processes import Processes
 from gumbeldore.training.ranks import RankedWorkers, ranks
 from gumbeldore.training.workers import Workers
 
@@ -43,6 +45,11 @@ class Backend(Protocol[S]):
     def close(self) -> None:
         """Ends what was started."""
         ...
+
+
+def crew(make: Callable[[], Callable[[T], R]], workers: int | Cluster) -> Crew[Any, T, R]:
+    """Processes, at least one, or the samplers of a cluster, for any work: they call the function that `make` returns in each."""
+    return Actors[T, R](make, workers) if isinstance(workers, Cluster) else Processes[T, R](make, workers)
 
 
 def started(

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from gumbeldore.errors import SettingsError, require
-from gumbeldore.training.crew import READY, Answer, Crew, Key, R, T, Worker, WorkerDeath, attempt
+from gumbeldore.training.crew import Answer, Crew, Key, R, T, Worker, WorkerDeath, attempt
 from gumbeldore.training.ranks import ranks
 
 LOOK_SECONDS = 1.0
@@ -110,7 +110,7 @@ class _Actor(Worker):
     """A handle on an actor, and the reference of what it says next."""
 
     def __init__(self, module: ModuleType, handle: Any) -> None:
-        self._ray, self._handle = module, handle
+        self._ray, self._handle, self._machine = module, handle, ""
         self.said = handle.ready.remote()
 
     def give(self, item: Any) -> None:
@@ -119,12 +119,18 @@ class _Actor(Worker):
     def answer(self) -> Answer:
         errors = self._ray.exceptions
         try:
-            answer: Answer = self._ray.get(self.said)
-            return answer
+            failure, result = self._ray.get(self.said)
         except errors.RayTaskError as error:
             return str(error), None
         except errors.RayError as error:  # the actor, its machine or the result is lost
-            raise WorkerDeath(_ends(error)) from error
+            raise WorkerDeath(_ends(error), with_machine=self._lost_machine(error)) from error
+        if not self.ready:
+            self._machine = result
+        return failure, result
+
+    def _lost_machine(self, error: Exception) -> bool:
+        lost = {node["NodeID"] for node in self._ray.nodes() if not node["Alive"]}
+        return self._machine in lost or "its node has died" in str(error)  # Ray's words, for one that was still starting
 
     def end(self) -> None:
         self._ray.kill(self._handle)
@@ -138,7 +144,8 @@ class _Life:
         self._function: Callable[[Any], Any] | None = None
 
     def ready(self) -> Answer:
-        return READY
+        """Where it lives."""
+        return "", ray().get_runtime_context().get_node_id()
 
     def do(self, item: Any) -> Answer:
         return attempt(lambda: self._apply(item))
@@ -161,6 +168,8 @@ def ray() -> ModuleType:
 def _connect(module: ModuleType, cluster: Cluster) -> None:
     """Ray puts a handler of its own in the place of ours for SIGTERM: that is undone."""
     handler = signal.getsignal(signal.SIGTERM)
+    if cluster.address == "local":
+        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default, of which it warns; nobody else can use what we start
     try:
         module.init(
             address=cluster.address, include_dashboard=_dashboard(cluster), log_to_driver=False, logging_level=logging.WARNING

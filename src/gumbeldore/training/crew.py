@@ -35,11 +35,11 @@ class WorkerError(GumbeldoreError):
 
 
 class WorkerDeath(Exception):  # noqa: N818 - it is an event; whether it is an error is up to the crew
-    """How a worker died, to go on after 'A worker'. `final`: another one would fare no better."""
+    """How a worker died. `final`: another one would fare no better. `with_machine`: it is nobody's fault, however often it happens."""
 
-    def __init__(self, how: str, final: bool = False) -> None:
+    def __init__(self, how: str, *, final: bool = False, with_machine: bool = False) -> None:
         super().__init__(how)
-        self.final = final
+        self.final, self.with_machine = final, with_machine
 
 
 class Worker(ABC):
@@ -139,10 +139,10 @@ class Crew(ABC, Generic[W, T, R]):
         self._workers.remove(worker)
         worker.end()
         if worker.task is None:
-            self._failed_starts += 1
+            self._failed_starts += not death.with_machine
             count, where = self._failed_starts, "while it started"
         else:
-            run.deaths[worker.task[0]] += 1
+            run.deaths[worker.task[0]] += not death.with_machine
             count, where = run.deaths[worker.task[0]], f"at {run.name(worker.task[0])}"
             run.waiting.appendleft(worker.task)
         if death.final or count >= ATTEMPTS:

@@ -20,13 +20,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import require
+from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.policy import Network, rows_within
-from gumbeldore.problem import Examples, Problem, S, slices
+from gumbeldore.problem import Examples, Problem, S, precise, slices
 from gumbeldore.search.evaluator import masked_log_softmax
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.crew import in_order
+from gumbeldore.training.crew import T, in_order
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.processes import Processes
 
@@ -75,21 +75,21 @@ class Replica(Generic[S]):
         solutions = sampler(self.problem, self.policy, state.to(self.device), seeds=seeds)
         return solutions.to(state.device)
 
-    def gradient(self, part: int, examples: Examples[S], total: int, successor_weight: float) -> float:
+    def gradient(self, part: int, examples: Examples[S], total: int, successor_weight: float) -> Float[Tensor, ""]:
         """Sums the gradients of these examples' share in the mean loss of `total` examples; returns the share of their actions."""
         offset = 0
         self.gradients[part] = 0
         for parameter in trained(self.policy):
             parameter.grad = self.gradients[part, offset : offset + parameter.numel()].view_as(parameter)
             offset += parameter.numel()
-        loss = 0.0
+        loss = torch.zeros((), dtype=precise(self.device), device=self.device)
         self.policy.train()
         limit = EXAMPLE_BYTES if self.device.type == "cpu" else GPU_EXAMPLE_BYTES
         for piece in cut(examples.to(self.device), rows_within(self.policy, examples.state, limit)):
             with self.precision.forward(self.device):
                 actions, successors = losses(self.problem, self.policy, piece, successor_weight)
             ((actions + successor_weight * successors).sum() / total).backward()
-            loss += (actions.detach().sum() / total).item()
+            loss += actions.detach().sum() / total  # read later: a GPU works on while we go on
         return loss
 
 
@@ -161,13 +161,13 @@ class Workers(Generic[S]):
         pieces = cut(examples, -(-total // self.parts))
         tasks = {i: ("gradient", (i, piece, total, successor_weight)) for i, piece in enumerate(pieces)}
         if self._crew is None or self._replica is not None:
-            results = self._here(tasks)
+            results = self._here(tasks) if self._weights.device.type == "cpu" else _begun(self._here(tasks))
         else:
             results = self._crew.run(tasks, lambda i: f"part {i + 1} of {len(tasks)} of a gradient")
 
         def wait() -> tuple[float, Tensor]:
             shares = dict(results)
-            return sum(shares[i] for i in range(len(shares))), self._gradients[: len(shares)].sum(0)
+            return sum(shares[i].item() for i in range(len(shares))), self._gradients[: len(shares)].sum(0)
 
         return wait
 
@@ -191,6 +191,19 @@ class Workers(Generic[S]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _begun(results: Iterator[T]) -> Iterator[T]:
+    """Results that are computed now, on a GPU without waiting for them. What goes wrong is raised where they are asked for."""
+    try:
+        return iter(list(results))
+    except GumbeldoreError as error:
+        return _raising(error)
+
+
+def _raising(error: GumbeldoreError) -> Iterator[Any]:
+    raise error
+    yield
 
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:
