@@ -168,8 +168,7 @@ def ray() -> ModuleType:
 def _connect(module: ModuleType, cluster: Cluster) -> None:
     """Ray puts a handler of its own in the place of ours for SIGTERM: that is undone."""
     handler = signal.getsignal(signal.SIGTERM)
-    if cluster.address == "local":
-        os.environ.setdefault("RAY_AUTH_MODE", "token")  # Ray's default, of which it warns; nobody else can use what we start
+    logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)  # it warns that a local cluster is safe by default
     try:
         module.init(
             address=cluster.address, include_dashboard=_dashboard(cluster), log_to_driver=False, logging_level=logging.WARNING
