@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,9 +14,9 @@ from gumbeldore import Greedy, Gumbeldore, SettingsError
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import TrainingSettings, self_improve
-from gumbeldore.training.cluster import Actors, Cluster
+from gumbeldore.training.cluster import Actors, Cluster, _Actor
 from gumbeldore.training.cluster_workers import ClusterWorkers
-from gumbeldore.training.crew import WorkerError
+from gumbeldore.training.crew import WorkerDeath, WorkerError
 from gumbeldore.training.precision import Precision
 
 SETTINGS = TrainingSettings(epochs=1, instances=6, batches=2, batch_size=8, learning_rate=3e-3, sampling_batch=2, part_size=4)
@@ -34,6 +35,49 @@ def test_as_many_samplers_as_fit_and_a_share_of_a_gpu_lies_on_one_gpu():
     assert Cluster(cpus=2).slots(nodes) == 9
     with pytest.raises(SettingsError, match="`sampler_gpus` above 1 must be whole"):
         Cluster(gpus=1.5)
+
+
+class LostError(Exception):
+    """Plays Ray's errors."""
+
+
+class RayPlayed:
+    """A Ray whose references are what they refer to, and of whose machines `lost` is gone."""
+
+    exceptions = SimpleNamespace(RayError=LostError, RayTaskError=ZeroDivisionError)
+
+    def __init__(self, lost: str) -> None:
+        self.lost = lost
+
+    def get(self, reference):
+        if isinstance(reference, Exception):
+            raise reference
+        return reference
+
+    def nodes(self):
+        return [{"NodeID": name, "Alive": name != self.lost} for name in ("a", "b")]
+
+
+def death_on(machine: str, lost: str, said: str) -> WorkerDeath:
+    """How an actor of a machine dies at its first item."""
+    handle = SimpleNamespace(
+        ready=SimpleNamespace(remote=lambda: ("", machine)), do=SimpleNamespace(remote=lambda item: LostError(said))
+    )
+    actor = _Actor(RayPlayed(lost), handle)
+    assert actor.answer() == ("", machine)
+    actor.ready = True
+    actor.give(1)
+    with pytest.raises(WorkerDeath) as caught:
+        actor.answer()
+    return caught.value
+
+
+def test_whether_an_actor_died_with_its_machine_is_known():
+    death = death_on("a", lost="a", said="The actor died.\nclass_name: x\nmemory ran out")
+    assert death.with_machine
+    assert str(death) == "The actor died. ... memory ran out"
+    assert not death_on("a", lost="b", said="The actor died.").with_machine
+    assert death_on("a", lost="b", said="The actor died because its node has died. Node Id: c").with_machine
 
 
 SETTINGS_OF_RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0"}
