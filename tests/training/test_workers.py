@@ -12,6 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore import Gumbeldore
+from gumbeldore.cli import runs
 from gumbeldore.cli.runs import pick_workers
 from gumbeldore.networks import native
 from gumbeldore.policies import GomokuPolicy, TSPPolicy
@@ -161,8 +162,10 @@ def test_a_negative_number_of_workers_is_refused():
         Workers(TSP(CITIES), fresh_policy(), -1)
 
 
-def test_one_worker_per_core_that_torch_may_use_unless_told_otherwise(one_thread):
-    assert (pick_workers(None, "cpu"), pick_workers(None, "meta"), pick_workers(3, "cpu")) == (1, 0, 3)
+def test_one_worker_per_core_that_torch_may_use_unless_told_otherwise(one_thread, monkeypatch):
+    assert (pick_workers(None, "cpu"), pick_workers(3, "cpu")) == (1, 3)
+    monkeypatch.setattr(runs, "pick_device", lambda name: torch.device("cuda"))
+    assert pick_workers(None) == 0
 
 
 def process_number(_: int) -> int:
