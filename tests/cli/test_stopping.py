@@ -19,6 +19,14 @@ from gumbeldore.training.state import Training
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C works, even where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_at(monkeypatch, cls, name: str, call: int, number: int = signal.SIGINT) -> None:
     """Sends this process a signal when a method is called for the `call`-th time."""
     original, calls = getattr(cls, name), []
