@@ -30,10 +30,10 @@ TINY = [
 ]  # fmt: skip
 
 
-def training(folder: Path, *options: str) -> subprocess.Popen[str]:
+def training(folder: Path, *options: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
     """A training process."""
     command = [*COMMAND, "train", "tsp", "--folder", str(folder), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True)
 
 
 def finished(folder: Path, *options: str) -> str:
@@ -149,18 +149,16 @@ def _fill(path: Path) -> None:
 
 def memory(where: Path, minutes: float, workers: int) -> None:
     """Resident memory of the main process by time; its growth after the first tenth of the time is what counts."""
-    process = training(
-        where / "run", "--training.epochs", "1000000", "--workers", str(workers), *TINY, "--max-time", f"{minutes}m"
-    )
+    endless = ["--training.epochs", "1000000", "--workers", str(workers), *TINY]
+    process = training(where / "run", *endless, output=subprocess.DEVNULL)
     sizes: list[tuple[float, float]] = []
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 60 * minutes:
         pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
         sizes.append((time.monotonic() - began, int(pages) * 4096 / 2**20))
-        _drain(process)
         time.sleep(min(10, 0.6 * minutes))
     process.terminate()
-    process.communicate()
+    process.wait()
     epochs = load_state(where / "run" / NEWEST)["epoch"]
     warm = [size for seconds, size in sizes if seconds > 6 * minutes and size > 0]
     for seconds, size in sizes[:: max(1, len(sizes) // 12)]:
@@ -169,19 +167,6 @@ def memory(where: Path, minutes: float, workers: int) -> None:
     print(
         f"{epochs} epochs in {minutes} minutes: {warm[0]:.1f} MB after a tenth of the time, {warm[-1]:.1f} MB at the end, {growth:+.2f} %"
     )
-
-
-def _drain(process: subprocess.Popen[str]) -> None:
-    """Reads what the process printed, so that it does not wait for us."""
-    import os
-
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    try:
-        while os.read(process.stdout.fileno(), 1 << 16):
-            pass
-    except BlockingIOError:
-        pass
 
 
 def main() -> None:
