@@ -148,10 +148,12 @@ def _fill(path: Path) -> None:
 
 
 def memory(where: Path, minutes: float, workers: int) -> None:
-    """Resident memory of the main process by time; its growth after the first tenth of the time is what counts."""
+    """Resident memory of the main process by time, after its first picture; its growth after the first tenth of the time counts."""
     endless = ["--training.epochs", "1000000", "--workers", str(workers), *TINY]
     process = training(where / "run", *endless, output=subprocess.DEVNULL)
     sizes: list[tuple[float, float]] = []
+    while not (where / "run" / "training.png").exists():
+        time.sleep(1)
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 60 * minutes:
         pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
