@@ -167,7 +167,7 @@ class Search(Generic[S]):
         if not beam.all_open:  # a finished slot stays one candidate, unchanged (METHOD 6)
             score[..., 0] = torch.where(beam.filled & beam.finished, beam.score, score[..., 0])
         score = score.flatten(1)
-        best, choice = score.topk(width, dim=1)
+        best, choice = highest(score, width)
         complete = None if beam.complete is None else beam.complete & ((score > -torch.inf).sum(1) <= width)
         place = choice + beam.offset(width * actions)  # among the candidates of all instances
         row, action = place // actions, place % actions
@@ -323,3 +323,23 @@ class Search(Generic[S]):
 def flat_nonzero(mask: Bool[Tensor, "..."]) -> Int[Tensor, " row"]:
     """Where a mask holds, counted over all its elements."""
     return mask.flatten().nonzero().squeeze(1)
+
+
+def highest(
+    score: Float[Tensor, "batch candidate"], count: int
+) -> tuple[Float[Tensor, "batch {count}"], Int[Tensor, "batch {count}"]]:
+    """The best candidates of each instance and where they stand, in descending order; of equal ones the first.
+
+    `topk` leaves the order of equal scores open, so that the answer for an instance would depend on how many levels its batch
+    goes on after it has finished. Only where there are equal ones, all are sorted. Those of -inf hold nothing.
+    """
+    best, choice = score.topk(min(count + 1, score.shape[1]), dim=1)  # one more, which may equal the last
+    equal = best.diff(dim=1) == 0  # never for -inf: their difference is no number
+    if bool(equal.any()):
+        rows = flat_nonzero(equal.any(1))
+        ordered, order = score.index_select(0, rows).sort(dim=1, descending=True, stable=True)
+        best, choice = (
+            best.index_copy(0, rows, ordered[:, : best.shape[1]]),
+            choice.index_copy(0, rows, order[:, : best.shape[1]]),
+        )
+    return best[:, :count], choice[:, :count]
