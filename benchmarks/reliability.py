@@ -30,10 +30,10 @@ TINY = [
 ]  # fmt: skip
 
 
-def training(folder: Path, *options: str) -> subprocess.Popen[str]:
+def training(folder: Path, *options: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
     """A training process."""
     command = [*COMMAND, "train", "tsp", "--folder", str(folder), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, text=True)
 
 
 def finished(folder: Path, *options: str) -> str:
@@ -52,41 +52,34 @@ def result(folder: Path) -> tuple[bytes, list[dict[str, object]]]:
 
 
 def kills(where: Path, count: int, epochs: int, workers: int, seed: int) -> None:
-    """Kills a training `count` times, at random instants of its start, work and writing, and lets it end."""
+    """Kills trainings `count` times, at random instants of their start, work and writing, and lets them end."""
     options = ["--training.epochs", str(epochs), "--workers", str(workers), *TINY]
     began = time.monotonic()
     finished(where / "whole", *options)
     whole, draw, folder = time.monotonic() - began, random.Random(seed), where / "killed"
     print(f"undisturbed: {epochs} epochs in {whole:.0f} s with {workers} workers", flush=True)
     done = early = ended = left = 0
-    while done < count:
-        old = Checkpoints(folder).exist
-        process = training(folder, *(["--resume", "--workers", str(workers)] if old else options))
+    while done < count or folder.exists():
+        process = training(folder, *(["--resume", "--workers", str(workers)] if Checkpoints(folder).exist else options))
         try:
-            process.wait(draw.uniform(0, whole))
-            ended += 1
-            shutil.rmtree(folder)  # it got through: start anew
+            process.communicate(timeout=draw.uniform(0, whole) if done < count else None)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
-            done += 1
-            early += not Checkpoints(folder).exist
+            process.communicate()
+            done, early = done + 1, early + (not Checkpoints(folder).exist)
             left += len(list(folder.glob(".*.part"))) if folder.exists() else 0
-            print(f"kill {done} in epoch {_epoch(folder) + 1}", flush=True)
-        process.stdout.close()  # type: ignore[union-attr]
-    if Checkpoints(folder).exist:
-        finished(folder, "--resume", "--workers", str(workers))
-    else:
-        finished(folder, *options)
-    same, parts = result(folder) == result(where / "whole"), len(list(folder.glob(".*.part")))
+            print(f"kill {done}: in epoch {_epoch(folder) + 1}", flush=True)
+            continue
+        if process.returncode or result(folder) != result(where / "whole") or list(folder.glob(".*.part")):
+            raise SystemExit(
+                f"FAILED: after {done} kills a run ended with {process.returncode}, or with something else than undisturbed"
+            )
+        ended += 1
+        shutil.rmtree(folder)  # and another one
+    print(f"{count} kills, {early} of them before the first checkpoint; they left {left} half-written files")
     print(
-        f"{count} kills ({early} before the first checkpoint; {ended} runs got through in between), {left} half files left by them"
+        f"{ended} runs got to their end through them, all with the policy and the metrics of the undisturbed run and no half-written file"
     )
-    print(
-        f"in the end: policy and metrics {'equal' if same else 'DIFFER FROM'} those of the undisturbed run, {parts} half files left"
-    )
-    if not same or parts:
-        raise SystemExit(1)
 
 
 def _epoch(folder: Path) -> int:
@@ -155,19 +148,19 @@ def _fill(path: Path) -> None:
 
 
 def memory(where: Path, minutes: float, workers: int) -> None:
-    """Resident memory of the main process by time; its growth after the first tenth of the time is what counts."""
-    process = training(
-        where / "run", "--training.epochs", "1000000", "--workers", str(workers), *TINY, "--max-time", f"{minutes}m"
-    )
+    """Resident memory of the main process by time, after its first picture; its growth after the first tenth of the time counts."""
+    endless = ["--training.epochs", "1000000", "--workers", str(workers), *TINY]
+    process = training(where / "run", *endless, output=subprocess.DEVNULL)
     sizes: list[tuple[float, float]] = []
+    while not (where / "run" / "training.png").exists():
+        time.sleep(1)
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 60 * minutes:
         pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
         sizes.append((time.monotonic() - began, int(pages) * 4096 / 2**20))
-        _drain(process)
         time.sleep(min(10, 0.6 * minutes))
     process.terminate()
-    process.communicate()
+    process.wait()
     epochs = load_state(where / "run" / NEWEST)["epoch"]
     warm = [size for seconds, size in sizes if seconds > 6 * minutes and size > 0]
     for seconds, size in sizes[:: max(1, len(sizes) // 12)]:
@@ -176,19 +169,6 @@ def memory(where: Path, minutes: float, workers: int) -> None:
     print(
         f"{epochs} epochs in {minutes} minutes: {warm[0]:.1f} MB after a tenth of the time, {warm[-1]:.1f} MB at the end, {growth:+.2f} %"
     )
-
-
-def _drain(process: subprocess.Popen[str]) -> None:
-    """Reads what the process printed, so that it does not wait for us."""
-    import os
-
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    try:
-        while os.read(process.stdout.fileno(), 1 << 16):
-            pass
-    except BlockingIOError:
-        pass
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import torch
 
 from gumbeldore.problems.gomoku.bot import BORDER, bot_move
@@ -23,6 +25,17 @@ def position(*rows: str, to_move: int = WHITE) -> GomokuState:
     """The state of a drawn board."""
     colour = torch.tensor([to_move], dtype=torch.int8)
     return GomokuState(torch.zeros(1, dtype=torch.long), -view(*rows), colour, torch.zeros_like(colour))
+
+
+def random_views(count: int, size: int, rng: random.Random) -> torch.Tensor:
+    """Boards with an empty cell, from nearly empty to nearly full."""
+    boards = []
+    for _ in range(count):
+        share = rng.random()
+        cells = [rng.choice((1, -1)) if rng.random() < share else 0 for _ in range(size * size)]
+        cells[rng.randrange(size * size)] = 0
+        boards.append(cells)
+    return torch.tensor(boards, dtype=torch.int8)
 
 
 def play(problem: Gomoku, state: GomokuState, skill: float, generator: torch.Generator) -> torch.Tensor:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from gomoku_games import play, position, seeded
+from gomoku_games import play, position, random_views, seeded
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems.gomoku.bot import bot_move, has_five

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from gomoku_games import STONES, view
+from gomoku_games import STONES, random_views, view
 
 from gumbeldore.problems.gomoku.bot import BORDER, board_lines, bot_move, cell_scores, line_scores, points, swapped
 from gumbeldore.problems.gomoku.verify import cell_score, rule_bot
@@ -20,17 +20,6 @@ def line_score(line: str, place: int) -> float:
 def cell_points(board: torch.Tensor, row: int, column: int, size: int = 9) -> list[float]:
     """The scores of a cell for the bot and for its opponent, in points of the rules."""
     return [score / points(size) for score in cell_scores(board, size)[0, :, row * size + column].tolist()]
-
-
-def random_views(count: int, size: int, rng: random.Random) -> torch.Tensor:
-    """Boards with an empty cell, from nearly empty to nearly full."""
-    boards = []
-    for _ in range(count):
-        share = rng.random()
-        cells = [rng.choice((1, -1)) if rng.random() < share else 0 for _ in range(size * size)]
-        cells[rng.randrange(size * size)] = 0
-        boards.append(cells)
-    return torch.tensor(boards, dtype=torch.int8)
 
 
 def as_stones(board: list[int], size: int) -> dict[tuple[int, int], str]:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from gomoku_games import play, seeded
+from gomoku_games import play, random_views, seeded
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems.gomoku.network import GomokuPolicy

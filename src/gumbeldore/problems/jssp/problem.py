@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.problem import Examples, Problem, State, precise
+from gumbeldore.problem import Examples, Problem, State, Variants, precise
 from gumbeldore.problems.local_search import polish_schedules
 
 
@@ -178,6 +178,19 @@ class JSSP(Problem[JSSPState]):
         )
         times, machines = state.times[state.instance], state.machines[state.instance]
         return polish_schedules(times, machines, actions, seeds, effort * actions.shape[1])
+
+    def variants(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[JSSPState]:
+        """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""
+        count = min(count, 2)
+        rows = torch.arange(state.row_count, device=state.device).repeat_interleave(count)
+        same, tag = state.rows(rows).compact(), torch.arange(count, device=state.device).repeat(state.row_count)
+        backwards = tag.bool()[:, None, None]
+        times, machines = (torch.where(backwards, each.flip(2), each) for each in (same.times, same.machines))
+        return Variants(replace(same, times=times, machines=machines), tag, count)
+
+    def translated(self, state: JSSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        """A schedule of the reversed shop, read backwards, keeps the orders on all machines, and so its longest path."""
+        return torch.where(tag.bool()[:, None], actions.flip(1), actions)
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.
