@@ -14,7 +14,7 @@ from gumbeldore import Greedy, Gumbeldore, SettingsError
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import TrainingSettings, self_improve
-from gumbeldore.training.cluster import Actors, Cluster, _Actor
+from gumbeldore.training.cluster import Actors, Cluster, _Actor, _call
 from gumbeldore.training.cluster_workers import ClusterWorkers
 from gumbeldore.training.crew import WorkerDeath, WorkerError
 from gumbeldore.training.precision import Precision
@@ -35,6 +35,13 @@ def test_as_many_samplers_as_fit_and_a_share_of_a_gpu_lies_on_one_gpu():
     assert Cluster(cpus=2).slots(nodes) == 9
     with pytest.raises(SettingsError, match="`sampler_gpus` above 1 must be whole"):
         Cluster(gpus=1.5)
+
+
+def test_an_address_at_which_nobody_answers_is_named_at_once():
+    for address in ("127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:x"):
+        with pytest.raises(SettingsError, match=f"`cluster` {address} does not answer"):
+            _call(address)
+    _call("auto")
 
 
 class LostError(Exception):

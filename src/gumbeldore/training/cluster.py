@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,8 +166,19 @@ def ray() -> ModuleType:
         raise SettingsError('`cluster` needs Ray, which is not installed: pip install "gumbeldore[ray]".') from error
 
 
+def _call(address: str) -> None:
+    """An error if nobody is there: Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if host:
+            socket.create_connection((host, int(port)), 10).close()
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"`cluster` {address} does not answer ({error}). Is it running there (`ray status`)?") from error
+
+
 def _connect(module: ModuleType, cluster: Cluster) -> None:
     """Ray puts a handler of its own in the place of ours for SIGTERM: that is undone."""
+    _call(cluster.address)
     handler = signal.getsignal(signal.SIGTERM)
     logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)  # it warns that a local cluster is safe by default
     try:
