@@ -10,7 +10,7 @@ TORCH ?= torch==2.13.0
 run: $(VENV)/.installed
 	$(BIN)/gumbeldore demo --folder runs/demo $(if $(FRESH),--fresh)
 
-test: lint types
+test: lint types $(VENV)/.ray
 	$(BIN)/python -m pytest -n 2 --durations=10
 
 lint: $(VENV)/.installed
@@ -32,6 +32,11 @@ $(VENV)/.installed: pyproject.toml setup.py $(wildcard src/gumbeldore/*/compiled
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+# Ray is large and `make run` does not need it, but what it does must be tested.
+$(VENV)/.ray: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
 clean:

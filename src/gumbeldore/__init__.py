@@ -13,12 +13,14 @@ from gumbeldore.search.trie import Trie
 from gumbeldore.solutions import Diagnostics, Solutions
 from gumbeldore.training.algorithm import Epoch, imitate, self_improve
 from gumbeldore.training.checkpoint import load_state, save_state
+from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.settings import Stage, TrainingSettings
 
 __all__ = [
     "BeamSearch",
     "CheckpointError",
+    "Cluster",
     "ContractError",
     "Dataset",
     "Diagnostics",

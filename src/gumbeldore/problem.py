@@ -25,6 +25,13 @@ def precise(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor on a device. Copies to an NVIDIA GPU go through pinned memory, and nobody waits for them."""
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
 @dataclass(frozen=True)
 class State:
     """Partial solutions as rows of tensors; subclass it with `@dataclass(frozen=True)` and add tensor fields.
@@ -64,7 +71,7 @@ class State:
         return replace(self, **{name: pick(getattr(self, name), getattr(other, name)) for name in self._row_fields()})
 
     def to(self, device: torch.device | str) -> Self:
-        return replace(self, **{name: tensor.to(device) for name, tensor in self.tensors().items()})
+        return replace(self, **{name: moved(tensor, device) for name, tensor in self.tensors().items()})
 
     def tensors(self) -> dict[str, Tensor]:
         """All fields by name, for saving; `type(state)(**tensors)` is the inverse."""
@@ -123,6 +130,10 @@ class Examples(Generic[S]):
     state: S
     action: Int[Tensor, " row"]
     successor: Int[Tensor, "row item"] | None = None
+
+    def to(self, device: torch.device | str) -> Examples[S]:
+        successor = None if self.successor is None else moved(self.successor, device)
+        return Examples(self.state.to(device), moved(self.action, device), successor)
 
     def rows(self, part: slice) -> Examples[S]:
         """Some of the examples, with their instances only."""

@@ -65,6 +65,12 @@ class Solutions:
             diagnostics=Diagnostics(**{f.name: getattr(self.diagnostics, f.name)[index] for f in fields(Diagnostics)}),
         )
 
+    def to(self, device: torch.device | str) -> Solutions:
+        """The same on another device; search trees stay where they are."""
+        moved = {f.name: getattr(self.diagnostics, f.name).to(device) for f in fields(Diagnostics)}
+        tensors = {name: getattr(self, name).to(device) for name in ("actions", "objective", "log_prob", "filled")}
+        return replace(self, **tensors, diagnostics=Diagnostics(**moved))
+
     @staticmethod
     def concatenate(parts: Sequence[Solutions]) -> Solutions:
         """The instances of all parts, in order."""

@@ -12,6 +12,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore import Gumbeldore
+from gumbeldore.cli import runs
 from gumbeldore.cli.runs import pick_workers
 from gumbeldore.networks import native
 from gumbeldore.policies import GomokuPolicy, TSPPolicy
@@ -19,7 +20,8 @@ from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
-from gumbeldore.training.processes import Crew, WorkerError
+from gumbeldore.training.crew import WorkerError
+from gumbeldore.training.processes import Processes
 from gumbeldore.training.workers import Workers, can_be_cut, cut
 
 CITIES = 7
@@ -160,8 +162,10 @@ def test_a_negative_number_of_workers_is_refused():
         Workers(TSP(CITIES), fresh_policy(), -1)
 
 
-def test_one_worker_per_core_that_torch_may_use_unless_told_otherwise(one_thread):
-    assert (pick_workers(None, "cpu"), pick_workers(None, "meta"), pick_workers(3, "cpu")) == (1, 0, 3)
+def test_one_worker_per_core_that_torch_may_use_unless_told_otherwise(one_thread, monkeypatch):
+    assert (pick_workers(None, "cpu"), pick_workers(3, "cpu")) == (1, 3)
+    monkeypatch.setattr(runs, "pick_device", lambda name: torch.device("cuda"))
+    assert pick_workers(None) == 0
 
 
 def process_number(_: int) -> int:
@@ -173,7 +177,7 @@ def give_process_number():
 
 
 def test_processes_are_started_once_and_one_run_ends_before_the_next():
-    with Crew(give_process_number, 2) as crew:
+    with Processes(give_process_number, 2) as crew:
         seen = {pid for _ in range(3) for _, pid in crew.run(dict.fromkeys(range(8), 0))}
         assert 1 <= len(seen) <= 2
         assert os.getpid() not in seen
@@ -187,7 +191,7 @@ def test_processes_are_started_once_and_one_run_ends_before_the_next():
 
 
 def test_leaving_a_run_early_ends_the_processes():
-    crew = Crew(give_process_number, 1)
+    crew = Processes(give_process_number, 1)
     results = crew.run(dict.fromkeys(range(5), 0))
     next(results)
     results.close()

@@ -19,7 +19,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gumbeldore.cli.generate import R, chosen, standard_sets
+from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_sets
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import write_atomically
@@ -28,6 +28,7 @@ from gumbeldore.problems.instance_files import read_instances, write_instances
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
 from gumbeldore.problems.kit import Kit
 from gumbeldore.problems.solvers import SHORT, Limit, Solved, Solver, SolverError
+from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.processes import in_processes
 
 JOURNAL = "gumbeldore-labels-1"
@@ -53,19 +54,19 @@ def label(
     solver: str = "auto",
     limit: Limit = SHORT,
     workers: int = 2,
+    cluster: Cluster | None = None,
     kit: Kit | None = None,
     console: Console | None = None,
 ) -> InstanceSet:
     """Solves every instance, checks every solution, writes the labelled set to `out` and returns it.
 
-    `kit` brings the solvers; one that is found by the name of the instances need not be given.
+    `kit` brings the solvers; one that is found by the name of the instances need not be given. A `cluster` solves instead of processes.
 
     It starts processes, so a script calls it below `if __name__ == "__main__":`.
     """
     console, out = console or Console(), Path(out)
     require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
-    require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name}.")
-    require(not out.exists(), f"{out} exists already. Delete it, or choose another `out`.")
+    check_out(out)
     kind, kit = instances.kind, kit or kit_named(instances.kind.name)
     name = choose_solver(kit, solver)
     about = f"{name} {version(name)}, {limit} each"
@@ -73,10 +74,10 @@ def label(
     if journal.labels:
         console.print(f"Going on with the {len(journal.labels)} labels in {journal.path}.", highlight=False)
     todo = {index: (index, instances.instance(index)) for index in range(len(instances)) if index not in journal.labels}
-    console.print(
-        f"Solving {len(todo)} {kind.name} instances by {about}, in {workers} processes. Ctrl-C stops.", highlight=False
-    )
-    work = in_processes(partial(solve_instance, kit.experts[name], limit), todo, workers)
+    where = f"in {workers} processes" if cluster is None else f"on the cluster {cluster.address}"
+    console.print(f"Solving {len(todo)} {kind.name} instances by {about}, {where}. Ctrl-C stops.", highlight=False)
+    solve = partial(solve_instance, kit.experts[name], limit)
+    work = in_processes(solve, todo, workers) if cluster is None else cluster.run(solve, todo)
     columns = (
         "labelling",
         BarColumn(),
@@ -188,6 +189,7 @@ class LabelSettings(Generic[R]):
         None  # instead: iterations of HGS and PyVRP, CP-SAT's deterministic time; the same labels on any machine
     )
     workers: int = 2  # parallel processes
+    cluster: str | None = None  # instead: a Ray cluster (local, auto, HOST:PORT, ray://HOST:PORT), with a solver per core
 
 
 def command(arguments: list[str]) -> None:
@@ -207,7 +209,7 @@ def options(kit: Kit) -> tuple[Any, str]:
 def label_files(kit: Kit, settings: LabelSettings[Any], console: Console | None = None) -> InstanceSet:
     """`label` for what the command line asks for."""
     if settings.instances is None:
-        instances = chosen(kit, settings.recipe, settings.standard).generate()
+        instances = generated(chosen(kit, settings.recipe, settings.standard))
     else:
         require(
             settings.standard is None and settings.recipe == type(settings.recipe)(),
@@ -216,5 +218,12 @@ def label_files(kit: Kit, settings: LabelSettings[Any], console: Console | None 
         instances = read_instances(settings.instances, kit.instances)
     limit = Limit(settings.seconds) if settings.work is None else Limit(None, settings.work)
     return label(
-        instances, settings.out, solver=settings.solver, limit=limit, workers=settings.workers, kit=kit, console=console
+        instances,
+        settings.out,
+        solver=settings.solver,
+        limit=limit,
+        workers=settings.workers,
+        cluster=None if settings.cluster is None else Cluster(settings.cluster),
+        kit=kit,
+        console=console,
     )

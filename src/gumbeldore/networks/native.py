@@ -78,6 +78,7 @@ def usable(weight: Tensor, heads: int) -> bool:
     return (
         weight.device.type == "cpu"
         and weight.dtype == torch.float32
+        and not torch.is_autocast_enabled("cpu")
         and len(weight) // heads in SIZES
         and library() is not None
     )

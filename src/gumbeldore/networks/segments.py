@@ -74,7 +74,7 @@ def run(
             scores = slope[:, None, None] * layout.positions[token][:, None, None]
         y = block(x[token], ~real[:, None, None], scores)[real]  # in the order of the segments
         order = torch.arange(len(y), device=x.device) if layout.tokens is None else layout.tokens.long()
-        x = x.index_copy(0, order, y)
+        x = x.index_copy(0, order, y.to(x.dtype))
         if layout.query_tokens is not None and layout.query_rows is not None:
             x = x.index_select(0, layout.query_tokens.long()[layout.query_rows.long().argsort()])
     return x

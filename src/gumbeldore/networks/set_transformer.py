@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from gumbeldore.errors import require, require_positive
 from gumbeldore.networks.layers import Block, FoldedStack, Stack, token_bytes
 from gumbeldore.networks.tokens import block, members
 from gumbeldore.policy import Network
@@ -31,6 +32,10 @@ class SetSize:
     layers: int = 3
     heads: int = 4
     ff: int = 256  # width of the feed-forward part
+
+    def __post_init__(self) -> None:
+        require_positive(d=self.d, layers=self.layers, heads=self.heads, ff=self.ff)
+        require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
 class Features(NamedTuple):
@@ -76,7 +81,7 @@ class SetPolicy(Network):
         x = torch.cat([self.whole_embedding(about)[:, None], self.item_embedding(chosen)], 1)
         x = (self.blocks if context is None else context)(x, block(padding, before=1, after=0))
         logits = self.logit(x[:, 1:]).squeeze(-1)
-        return torch.zeros(present.shape, dtype=dtype, device=x.device).scatter(1, order, logits) * present
+        return logits.new_zeros(present.shape).scatter(1, order, logits) * present
 
     def row_bytes(self, state: Any) -> int:
         """Working memory of one row."""

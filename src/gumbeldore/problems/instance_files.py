@@ -97,7 +97,9 @@ def _read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, NDA
                 raise ValueError("it holds a single array")
             content = {name: file[name] for name in file.files if only is None or name in only}
     except UNREADABLE as error:
-        raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
+        raise FormatError(
+            f"{path} cannot be read as an .npz file of plain arrays: it is damaged, cut off or something else, or holds Python objects."
+        ) from error
     for name, array in content.items():
         if not isinstance(array, np.ndarray):  # numpy hands out anything else as bytes
             raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: `{name}` is none.")

@@ -9,10 +9,12 @@ from gumbeldore.training.algorithm import (
     self_improve,
     self_improve_events,
 )
+from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.state import Progress, Select, Training, select_best
 
 __all__ = [
+    "Cluster",
     "Epoch",
     "Progress",
     "Select",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +22,13 @@ from torch import Tensor
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Greedy, Sampler
+from gumbeldore.training.backend import Backend, started
+from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.ranks import ranks
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.state import Progress, Select, Training, select_best
-from gumbeldore.training.workers import Workers, action_losses
+from gumbeldore.training.workers import action_losses
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,13 @@ def self_improve(
     stages: Sequence[Stage[S]] = (),
     select: Select = select_best,
     resume: Mapping[str, Any] | None = None,
-    workers: int = 0,
+    workers: int | Cluster = 0,
 ) -> Iterator[Epoch]:
     """Algorithm 1. `sampler` may be a function of the epoch (from 1), which is how a nucleus sets in late.
 
     `workers` processes sample, validate and compute gradients, with the same results for any number of them; 0 is this process,
-    with all its threads. Processes are spawned, so a script starts them below `if __name__ == "__main__":`.
+    with all its threads. Processes are spawned, so a script starts them below `if __name__ == "__main__":`. A `Cluster` samples on many
+    machines. Under `torchrun` all ranks call this and share the work (`gumbeldore.training.ranks`).
 
     `stages` are a curriculum: instances of one stage after the other, instead of those of `problem` and `validation`. The weights go
     on; the dataset begins anew, and the best policy so far has to be beaten on the instances of the new stage.
@@ -94,10 +99,10 @@ def self_improve_events(
     stages: Sequence[Stage[S]] = (),
     select: Select = select_best,
     resume: Mapping[str, Any] | None = None,
-    workers: int = 0,
+    workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `self_improve`, with `Progress` events inside the epochs."""
-    with Workers(problem, policy, workers, parts=settings.parts) as crew:
+    with working(problem, policy, settings, workers) as crew:
         training = Training(problem, policy, settings, stages or [Stage(problem, validation)], crew)
         if resume is not None:
             training.restore(resume)
@@ -116,7 +121,7 @@ def imitate(
     validation: S,
     settings: TrainingSettings,
     resume: Mapping[str, Any] | None = None,
-    workers: int = 0,
+    workers: int | Cluster = 0,
 ) -> Iterator[Epoch]:
     """Supervised training on expert solutions: the same step, on a fixed dataset."""
     events = imitate_events(problem, policy, dataset, validation=validation, settings=settings, resume=resume, workers=workers)
@@ -131,15 +136,23 @@ def imitate_events(
     validation: S,
     settings: TrainingSettings,
     resume: Mapping[str, Any] | None = None,
-    workers: int = 0,
+    workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `imitate`, with `Progress` events inside the epochs."""
-    with Workers(problem, policy, workers, parts=settings.parts) as crew:
+    with working(problem, policy, settings, workers) as crew:
         training = Training(problem, policy, settings, [Stage(problem, validation)], crew, dataset_is_given=True)
         if resume is not None:
             training.restore(resume)
         training.dataset = dataset
         yield from _epochs(training, None)
+
+
+@contextmanager
+def working(problem: Problem[S], policy: Network, settings: TrainingSettings, workers: int | Cluster) -> Iterator[Backend[S]]:
+    """Those who do the work, until the end."""
+    backend = started(problem, policy, workers, parts=settings.parts, precision=settings.precision)
+    with closing(backend), settings.precision.products():
+        yield backend
 
 
 def next_action_loss(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, ""]:
@@ -169,7 +182,7 @@ def _epochs(training: Training[S], fill: Callable[[], Iterator[Progress]] | None
         clock.lap("training")
         validation = yield from _last_value(training.validate(training.averaged))
         clock.lap("validating")
-        training.stage_seconds += sum(clock.seconds.values())
+        training.stage_seconds += ranks().told(sum(clock.seconds.values()))
         improved = training.judge(validation)
         if improved and fill is not None:
             training.dataset.clear()

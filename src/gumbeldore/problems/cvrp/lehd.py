@@ -30,7 +30,7 @@ class CVRPLehdPolicy(LehdPolicy):
         order, blocked = cvrp_tokens(state)
         x = take(self.encoded(state, context), state, order)
         row, origin = torch.arange(len(order), device=order.device), (order == state.current[:, None]).int().argmax(1)
-        x[row, origin] = self.start_projection(x[row, origin])
+        x[row, origin] = self.start_projection(x[row, origin]).to(x.dtype)
         x += self.capacity_embedding(capacity_ratio(state, x.dtype)[:, None])[:, None]
         return customer_logits(self.policy_linear_out(self.decode(x, blocked, context)[:, 1:]), state, order)
 

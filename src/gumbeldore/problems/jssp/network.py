@@ -110,8 +110,9 @@ class JSSPPolicy(Network):
         return native.run(x, prepared.blocks[some], layouts)
 
     def _logits(self, x: Float[Tensor, "unfinished d"], state: JSSPState, operations: Operations) -> Float[Tensor, "row job"]:
-        logits = x.new_zeros(state.scheduled.numel())
-        return logits.index_copy(0, operations.unfinished, self.policy_linear_out(x).squeeze(1)).view_as(state.scheduled)
+        logits = self.policy_linear_out(x).squeeze(1)
+        zeros = logits.new_zeros(state.scheduled.numel())
+        return zeros.index_copy(0, operations.unfinished, logits).view_as(state.scheduled)
 
     def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
         values = features(state, prepared, operations.operation, operations.row_job)

@@ -83,7 +83,7 @@ class TSPPolicy(Network):
         self, x: Float[Tensor, "row token d"], state: TSPState, order: Int[Tensor, "row token"]
     ) -> Float[Tensor, "row city"]:
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
-        return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
+        return logits.new_zeros(state.visited.shape).scatter(1, order[:, 1:-1], logits)
 
     def _embed(self, state: TSPState) -> Float[Tensor, "batch city d"]:
         points = state.coordinates.to(self.node_embedding.weight.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -28,7 +27,7 @@ class TSPLehdPolicy(LehdPolicy):
         x[:, 0] = self.start_projection(x[:, 0].clone())
         x[:, -1] = self.dest_projection(x[:, -1].clone())
         logits = self.policy_linear_out(self.decode(x, blocked, context)[:, 1:-1]).squeeze(-1)
-        return torch.zeros(state.visited.shape, dtype=x.dtype, device=x.device).scatter(1, order[:, 1:-1], logits)
+        return logits.new_zeros(state.visited.shape).scatter(1, order[:, 1:-1], logits)
 
     def row_bytes(self, state: TSPState) -> int:
         return row_bytes(state, self.graph_decoder.blocks)
