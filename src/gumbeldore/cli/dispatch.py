@@ -55,14 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if arguments[0] not in COMMANDS:
             raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
-        importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:])
+        return importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:]) or 0
     except GumbeldoreError as error:
         console.print(f"[red]Error:[/red] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         return 2
     except KeyboardInterrupt:
         console.print("Stopped.")
         return 130
-    return 0
 
 
 def _overview() -> str:

@@ -20,7 +20,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
-from gumbeldore.problems.solvers import Solver
+from gumbeldore.problems.solvers import Limit, Solver
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.solutions import Solutions
 
@@ -75,6 +75,10 @@ class Export:
     write: Callable[[Given, Sequence[int]], str]  # the text of the file
 
 
+Polisher = Callable[[Given, Sequence[Sequence[int]], Limit, int], list[int]]
+"""An instance, sequences of actions to start from (the best first), how long, seed: the actions of a solution, hopefully a better one."""
+
+
 @runtime_checkable
 class Recipe(Protocol):
     """Settings from which a set of instances follows."""
@@ -120,6 +124,7 @@ class Kit:
     recipe: type[Any] | None = None  # a `Recipe` or `StateRecipe` of random instances
     standard: Mapping[str, Recipe] = field(default_factory=dict)  # test sets by name
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
+    polishers: Mapping[str, Polisher] = field(default_factory=dict)  # solvers that take a start, by module as `experts`
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
     formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
     exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name
