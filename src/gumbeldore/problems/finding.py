@@ -56,14 +56,15 @@ def kit_at(place: str) -> Kit:
 
 def policy_class(name: str) -> type[Network] | None:
     """The network of that class name in one of our kits or those of installed packages."""
-    for kit in _all_kits():
+    for kit in all_kits():
         for architecture in kit.architectures.values():
             if architecture.network.__name__ == name:
                 return architecture.network
     return None
 
 
-def _all_kits() -> Iterator[Kit]:
+def all_kits() -> Iterator[Kit]:
+    """Ours and those of installed packages."""
     for name in kit_names():
         yield kit_named(name)
 

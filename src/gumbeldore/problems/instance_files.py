@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,7 @@ def write_instances(path: str | Path, instances: InstanceSet) -> None:
 def read_instances(path: str | Path, problem: str | Kind | None = None) -> InstanceSet:
     """The set in a file written by `write_instances`, all of it checked. `problem` says which one is wanted."""
     content = _read_arrays(Path(path))
-    if _text(content.pop("format", None)) != FORMAT:
-        raise FormatError(
-            f"{path} is not a file of instances of this library (format {FORMAT}). Make one with `gumbeldore generate`."
-        )
-    name = _text(content.pop("problem", None))
+    name = _named(content, path)
     wanted = problem.name if isinstance(problem, Kind) else problem
     kind = problem if isinstance(problem, Kind) else kind_named(name)
     if kind is None or name != (wanted or name):
@@ -71,13 +68,26 @@ def read_instances(path: str | Path, problem: str | Kind | None = None) -> Insta
     return instances
 
 
+def named_problem(path: str | Path) -> str | None:
+    """The problem that a file of instances says it belongs to."""
+    return _named(_read_arrays(Path(path), ("format", "problem")), path)
+
+
+def _named(content: dict[str, NDArray[Any]], path: str | Path) -> str | None:
+    if _text(content.pop("format", None)) != FORMAT:
+        raise FormatError(
+            f"{path} is not a file of instances of this library (format {FORMAT}). Make one with `gumbeldore generate`."
+        )
+    return _text(content.pop("problem", None))
+
+
 def kind_named(name: str | None) -> Kind | None:
     """The kind of instances that a file says it holds, if a kit of that name is known and has some."""
     return kit_named(name).instances if name in kit_names() else None
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file; objects, which could execute code, are refused."""
+def _read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file, or those of these names; objects, which could execute code, are refused."""
     if not path.is_file():
         raise FormatError(f"There is no file of instances {path}. Make one with `gumbeldore generate`.")
     try:
@@ -85,7 +95,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             file = np.load(handle, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            content = {name: file[name] for name in file.files}
+            content = {name: file[name] for name in file.files if only is None or name in only}
     except UNREADABLE as error:
         raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
     for name, array in content.items():

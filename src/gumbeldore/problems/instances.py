@@ -34,6 +34,8 @@ class Kind:
     state: Callable[[dict[str, Tensor]], Any]
     verify: Callable[[Arrays, Sequence[int]], Verdict]  # one instance and a sequence of actions
     size: Callable[[Arrays], dict[str, Any]]  # as settings of the problem
+    unit: Callable[[Arrays], tuple[Arrays, float]] = lambda arrays: (arrays, 1.0)
+    """One instance as a policy should see it, and the factor from its costs to those of the instance."""
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError, require
@@ -43,17 +45,16 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Given:
-    """One instance of a file."""
+    """One instance of a file. It can be sent to another process."""
 
     arrays: Arrays  # in the file's own units
     unit: Arrays  # as a policy should see it: moved and scaled into the unit square
     scale: float = 1.0  # costs of `arrays` are those of `unit` times this
     name: str = ""  # as the file calls it
-    cost: Callable[[Sequence[int]], float] | None = (
-        None  # of actions, by the file's own rule (rounded distances); None: the verifier's
-    )
+    cost: Callable[[Sequence[int]], float] | None = None  # of feasible actions by the file's own rule; None: the verifier's
     known: float | None = None  # the best known cost, by the same rule
     known_from: str = ""  # who says so: the file, a solution beside it, our table
+    solved: tuple[int, ...] | None = None  # optimal actions where there is nothing to search, as with three cities
     notes: tuple[str, ...] = ()  # what a user should be told: duplicate nodes, say
 
 
@@ -69,10 +70,11 @@ class Format:
 
 @dataclass(frozen=True)
 class Export:
-    """A format in which a solution is written."""
+    """A format in which a solution is written, and read back if there is a reader for it."""
 
     suffix: str
     write: Callable[[Given, Sequence[int]], str]  # the text of the file
+    read: Callable[[Given, str], list[int]] | None = None  # the actions of such a text, not verified
 
 
 Polisher = Callable[[Given, Sequence[Sequence[int]], Limit, int], list[int]]
@@ -123,6 +125,7 @@ class Kit:
     instances: Kind | None = None  # the arrays that instances consist of, in files
     recipe: type[Any] | None = None  # a `Recipe` or `StateRecipe` of random instances
     standard: Mapping[str, Recipe] = field(default_factory=dict)  # test sets by name
+    known: Mapping[str, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)  # best known costs of such a set
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
     polishers: Mapping[str, Polisher] = field(default_factory=dict)  # solvers that take a start, by module as `experts`
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format

@@ -15,6 +15,7 @@ from gumbeldore.errors import require
 from gumbeldore.problems.cvrp.problem import CVRP, LARGEST_DEMAND
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, check_recipe
+from gumbeldore.problems.plane import unit_square
 from gumbeldore.problems.verdict import Verdict
 
 
@@ -28,6 +29,11 @@ def size(given: Arrays) -> dict[str, Any]:
     return {"customers": given["nodes"].shape[1] - 1, "capacity": low if low == high else (low, high)}
 
 
+def unit(instance: Arrays) -> tuple[Arrays, float]:
+    nodes, scale = unit_square(instance["nodes"].astype(np.float64))
+    return {**instance, "nodes": nodes}, scale
+
+
 KIND = Kind(
     "cvrp",
     CVRP(),
@@ -36,6 +42,7 @@ KIND = Kind(
     lambda given: CVRP().instances(given["nodes"].float(), given["demands"], given["capacity"]),
     verify,
     size,
+    unit,
 )
 
 

@@ -9,18 +9,14 @@ from pathlib import Path
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS
+from gumbeldore.problems.cvrp.files import CVRPLIB
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
 from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.cvrp.problem import CVRP
-from gumbeldore.problems.cvrp.verify import split_routes
+from gumbeldore.problems.cvrp.routes import EXPORTS, routes
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Kit, Record
-
-
-def routes(actions: Sequence[int]) -> list[list[int]]:
-    """The customers of each subtour."""
-    return split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:
@@ -47,5 +43,7 @@ KIT = Kit(
     recipe=CVRPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    formats=(CVRPLIB,),
+    exports=EXPORTS,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )

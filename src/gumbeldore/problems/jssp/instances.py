@@ -21,6 +21,14 @@ def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
     return verify_jssp(instance["times"], instance["machines"], actions)
 
 
+def unit(instance: Arrays) -> tuple[Arrays, float]:
+    """Times like those that policies are trained on, 1 .. 99. Where the longest is about that, they stay as they are."""
+    longest = float(instance["times"].max())
+    if 50 <= longest <= 200:
+        return instance, 1.0
+    return {**instance, "times": instance["times"] * (99 / longest)}, longest / 99
+
+
 KIND = Kind(
     "jssp",
     JSSP(),
@@ -29,6 +37,7 @@ KIND = Kind(
     lambda given: JSSP().instances(given["times"], given["machines"].long()),
     verify,
     lambda given: {"jobs": given["times"].shape[1], "machines": given["times"].shape[2]},
+    unit,
 )
 
 

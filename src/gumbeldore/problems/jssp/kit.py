@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp.experts import EXPERTS
-from gumbeldore.problems.jssp.instances import KIND, STANDARD, JSSPRecipe, verify
+from gumbeldore.problems.jssp.files import JOB_SHOP
+from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
+from gumbeldore.problems.jssp.known import taillard_makespans
 from gumbeldore.problems.jssp.network import JSSPPolicy
 from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.problem import JSSP
+from gumbeldore.problems.jssp.schedules import EXPORTS
 from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.problems.kit import Architecture, Form, Kit, Record
 from gumbeldore.problems.mixture import AnyOf
@@ -66,5 +70,8 @@ KIT = Kit(
     instances=KIND,
     recipe=JSSPRecipe,
     standard=STANDARD,
+    known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
     experts=EXPERTS,
+    formats=(JOB_SHOP,),
+    exports=EXPORTS,
 )

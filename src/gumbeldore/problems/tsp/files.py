@@ -1,81 +1,74 @@
-"""Instances from files and solutions into files. Readers are strict and execute nothing."""
+"""Instances of the TSP from TSPLIB files. Readers are strict and execute nothing."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
+from gumbeldore.problems.best_known import best_known
+from gumbeldore.problems.kit import Given
+from gumbeldore.problems.plane import duplicates, unit_square
+from gumbeldore.problems.text import text_format
+from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
+from gumbeldore.problems.tsplib_weights import Weights, path_length, places
+
+REFUSED = {  # what a file may be about, and why that is not solved
+    "ATSP": "asymmetric distances are not supported",
+    "SOP": "an order that must be kept is not supported",
+    "HCP": "a Hamiltonian cycle in a graph is another problem",
+    "TOUR": "this is a solution; name the file of its instance",
+}
 
 
-def read_points(path: str | Path) -> NDArray[np.float64]:
-    """Coordinates of cities from .csv or .txt (two columns), .npy, .json (a list of pairs) or TSPLIB .tsp."""
-    path = Path(path)
-    readers = {".csv": _read_columns, ".txt": _read_columns, ".npy": _read_npy, ".json": _read_json, ".tsp": _read_tsplib}
-    if not path.is_file():
-        raise FormatError(f"There is no instance file {path}.")
-    if path.suffix.lower() not in readers:
-        raise FormatError(f"Cannot read {path.name}: an instance file ends in one of {', '.join(readers)}.")
-    try:
-        points = np.asarray(readers[path.suffix.lower()](path), dtype=np.float64)
-    except FormatError:
-        raise
-    except (ValueError, TypeError, OSError) as error:
-        raise FormatError(f"{path} does not hold coordinates: {error}") from error
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) < 3:
-        raise FormatError(f"{path} must hold at least 3 rows of 2 coordinates, got an array of shape {points.shape}.")
-    if not np.isfinite(points).all():
-        raise FormatError(
-            f"{path} holds coordinates that are not finite, first in row {int(np.argwhere(~np.isfinite(points))[0][0]) + 1}."
-        )
-    return points
+@dataclass(frozen=True, eq=False)
+class TourCost:
+    """The length of a closed tour from city 0 by a file's distances."""
+
+    weights: Weights
+
+    def __call__(self, actions: Sequence[int]) -> float:
+        return path_length(self.weights, [0, *actions, 0])
 
 
-def normalised(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Points moved and scaled into the unit square (one factor for both axes), and the factor that undoes the scaling."""
-    low = points.min(0)
-    size = float((points.max(0) - low).max()) or 1.0
-    return (points - low) / size, size
+def cities(points: NDArray[np.float64], name: str) -> Given:
+    """Cities in the plane. Up to three of them have one tour only."""
+    unit, scale = unit_square(points)
+    return Given(
+        arrays={"coordinates": points},
+        unit={"coordinates": unit},
+        scale=scale,
+        name=name,
+        solved=tuple(range(1, len(points))) if len(points) <= 3 else None,
+        notes=duplicates(points, "city", "cities"),
+    )
 
 
-def _read_columns(path: Path) -> NDArray[np.float64]:
-    lines = [line.replace(",", " ").replace(";", " ") for line in path.read_text().splitlines()]
-    rows = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if rows and not _is_number(rows[0][0]):
-        rows = rows[1:]  # a header
-    return np.array([[float(value) for value in row] for row in rows])
+def parse(text: str, stem: str) -> list[Given]:
+    """The instance of a TSPLIB file."""
+    file = parse_tsplib(text)
+    _check_kind(file)
+    points, weights, notes = places(file)
+    name = file.name(stem)
+    known, source = best_known("tsp", {"cities": len(points), "weights": file.text("EDGE_WEIGHT_TYPE").upper()}, name, stem)
+    given = cities(points, name)
+    return [replace(given, cost=TourCost(weights), known=known, known_from=source, notes=given.notes + notes)]
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _check_kind(file: Tsplib) -> None:
+    kind = file.specifications.get("TYPE", "TSP").split()[0].upper()
+    if kind != "TSP":
+        raise FormatError(f"TYPE is {kind}, not TSP: {REFUSED.get(kind, 'that is not a travelling salesman problem')}.")
+    for section in ("FIXED_EDGES", "EDGE_DATA"):
+        if section in file.sections:
+            raise FormatError(f"{section}_SECTION is not supported: every edge must be free to use.")
 
 
-def _read_npy(path: Path) -> NDArray[np.float64]:
-    return np.load(path, allow_pickle=False)
+def claims(lines: list[str]) -> bool:
+    return is_tsplib(lines) and not is_routing(lines)
 
 
-def _read_json(path: Path) -> NDArray[np.float64]:
-    return np.array(json.loads(path.read_text()), dtype=np.float64)
-
-
-def _read_tsplib(path: Path) -> NDArray[np.float64]:
-    """The NODE_COORD_SECTION of a TSPLIB file with Euclidean distances."""
-    points, inside = [], False
-    for line in path.read_text().splitlines():
-        key = line.split(":")[0].strip()
-        if key == "EDGE_WEIGHT_TYPE" and line.split(":")[1].strip() not in ("EUC_2D", "CEIL_2D"):
-            raise FormatError(
-                f"{path} has the edge weight type {line.split(':')[1].strip()}; only EUC_2D and CEIL_2D are planar."
-            )
-        if key in ("NODE_COORD_SECTION", "EOF") or key.endswith("_SECTION"):
-            inside = key == "NODE_COORD_SECTION"
-        elif inside and line.strip():
-            points.append([float(value) for value in line.split()[1:3]])
-    return np.array(points)
+TSPLIB = text_format("TSPLIB", (".tsp",), claims, parse)

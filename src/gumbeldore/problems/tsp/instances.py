@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, check_recipe
+from gumbeldore.problems.plane import unit_square
 from gumbeldore.problems.tsp.problem import TSP
 from gumbeldore.problems.tsp.verify import verify_tsp
 from gumbeldore.problems.verdict import Verdict
@@ -18,6 +19,11 @@ from gumbeldore.problems.verdict import Verdict
 
 def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
     return verify_tsp(instance["coordinates"], [0, *actions])
+
+
+def unit(instance: Arrays) -> tuple[Arrays, float]:
+    points, scale = unit_square(instance["coordinates"].astype(np.float64))
+    return {"coordinates": points}, scale
 
 
 KIND = Kind(
@@ -28,6 +34,7 @@ KIND = Kind(
     lambda given: TSP().instances(given["coordinates"].float()),
     verify,
     lambda given: {"cities": given["coordinates"].shape[1]},
+    unit,
 )
 
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
+from gumbeldore.problems.reading import read_file
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS
-from gumbeldore.problems.tsp.files import normalised, read_points
+from gumbeldore.problems.tsp.files import TSPLIB
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPRecipe, verify
+from gumbeldore.problems.tsp.known import optimal_lengths
 from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
 from gumbeldore.problems.tsp.plot import plot_tours
+from gumbeldore.problems.tsp.points import ARRAY, COLUMNS, JSON
 from gumbeldore.problems.tsp.problem import TSP
+from gumbeldore.problems.tsp.tours import EXPORTS
 
 
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
@@ -23,9 +28,7 @@ def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> No
 
 
 def read(path: Path) -> Given:
-    points = read_points(path)
-    unit, scale = normalised(points)
-    return Given({"coordinates": points}, {"coordinates": unit}, scale)
+    return read_file(path, KIT)[1][0]
 
 
 KIT = Kit(
@@ -42,7 +45,10 @@ KIT = Kit(
     instances=KIND,
     recipe=TSPRecipe,
     standard=STANDARD,
+    known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
     experts=EXPERTS,
+    formats=(TSPLIB, COLUMNS, JSON, ARRAY),
+    exports=EXPORTS,
     read=read,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )

@@ -1,0 +1,127 @@
+"""Instances of the CVRP from CVRPLIB files. The reader is strict and executes nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbeldore.errors import FormatError
+from gumbeldore.problems.best_known import best_known
+from gumbeldore.problems.cvrp.instances import KIND
+from gumbeldore.problems.cvrp.verify import split_routes
+from gumbeldore.problems.kit import Given
+from gumbeldore.problems.plane import duplicates
+from gumbeldore.problems.text import text_format
+from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
+from gumbeldore.problems.tsplib_weights import Weights, path_length, places
+
+LIMITS = {  # what would make routes infeasible that are feasible here
+    "DISTANCE": "a limit on the length of routes",
+    "MAX_DISTANCE": "a limit on the length of routes",
+    "TIME_WINDOW": "time windows",
+    "PICKUP_AND_DELIVERY": "pick-ups",
+    "BACKHAUL": "backhauls",
+    "LINEHAUL": "backhauls",
+}
+STATED = re.compile(
+    r"(?:optimal|optimum|best)(?:[ -]known)?(?: value| solution| cost)?\s*[:=]?\s*(\d+(?:\.\d+)?)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RoutesCost:
+    """The length of all subtours by a file's distances. `nodes` says where the file has the depot and the customers."""
+
+    weights: Weights
+    nodes: NDArray[np.int64]
+
+    def __call__(self, actions: Sequence[int]) -> float:
+        routes = split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
+        ways = [self.nodes[[0, *(customer + 1 for customer in route), 0]].tolist() for route in routes]
+        return math.fsum(path_length(self.weights, way) for way in ways)
+
+
+def parse(text: str, stem: str) -> list[Given]:
+    """The instance of a CVRPLIB file."""
+    file = parse_tsplib(text)
+    _check_kind(file)
+    points, weights, notes = places(file)
+    order = _depot_first(file, len(points))
+    capacity = file.count("CAPACITY")
+    arrays = {"nodes": points[order], "demands": _demands(file, capacity)[order], "capacity": np.array(capacity)}
+    if arrays["demands"][0]:
+        raise FormatError(f"The demand of the depot must be 0, got {arrays['demands'][0]}.")
+    name = file.name(stem)
+    known, source = best_known("cvrp", {"nodes": len(points)}, name, stem)
+    stated = STATED.search(file.specifications.get("COMMENT", ""))
+    if known is None and stated:
+        known, source = float(stated[1]), "the file's comment"
+    unit, scale = KIND.unit(arrays)
+    return [
+        Given(
+            arrays=arrays,
+            unit=unit,
+            scale=scale,
+            name=name,
+            cost=RoutesCost(weights, order),
+            known=known,
+            known_from=source,
+            solved=tuple([1] * (len(points) - 1)) if len(points) <= 2 else None,
+            notes=(*duplicates(points), *notes, *_notes(file, order)),
+        )
+    ]
+
+
+def _check_kind(file: Tsplib) -> None:
+    kind = file.specifications.get("TYPE", "CVRP").split()[0].upper()
+    if kind not in ("CVRP", "VRP"):
+        raise FormatError(f"TYPE is {kind}, not CVRP: other vehicle routing problems are not supported.")
+    for key, what in LIMITS.items():
+        if key in file.specifications or key in file.sections:
+            raise FormatError(f"The file has {what} ({key}), which is not supported.")
+
+
+def _depot_first(file: Tsplib, count: int) -> NDArray[np.int64]:
+    """The nodes from 0 in our order: the depot, then the others as in the file."""
+    depots = file.listed("DEPOT")
+    if len(depots) != 1:
+        raise FormatError(f"DEPOT_SECTION must name one depot, got {len(depots)}.")
+    if not 1 <= depots[0] <= count:
+        raise FormatError(f"DEPOT_SECTION names node {depots[0]}, but nodes are numbered 1 .. {count}.")
+    depot = depots[0] - 1
+    return np.array([depot, *(node for node in range(count) if node != depot)])
+
+
+def _demands(file: Tsplib, capacity: int) -> NDArray[np.int64]:
+    given = file.rows("DEMAND", 1)[:, 0]
+    for node, demand in enumerate(given.tolist(), 1):
+        if not demand == np.floor(demand):  # also a NaN
+            raise FormatError(
+                f"The demand of node {node} must be an integer, got {demand:g}. Scale all demands and the capacity."
+            )
+        if demand < 0:
+            raise FormatError(f"The demand of node {node} must be at least 0, got {demand:g}.")
+        if demand > capacity:
+            raise FormatError(f"The demand of node {node} is {demand:g}, more than the CAPACITY {capacity}.")
+    return given.astype(np.int64)
+
+
+def _notes(file: Tsplib, order: NDArray[np.int64]) -> list[str]:
+    notes = []
+    if order[0] != 0:
+        notes.append(f"The depot is node {order[0] + 1}: customers are counted in the order of the file without it.")
+    if "VEHICLES" in file.specifications:
+        notes.append(f"The number of vehicles ({file.specifications['VEHICLES']}) is not limited here.")
+    return notes
+
+
+def claims(lines: list[str]) -> bool:
+    return is_tsplib(lines) and is_routing(lines)
+
+
+CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), claims, parse)

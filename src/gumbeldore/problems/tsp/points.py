@@ -1,0 +1,111 @@
+"""Instances of the TSP from plain coordinates: columns of text, JSON or a numpy array."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gumbeldore.errors import FormatError
+from gumbeldore.problems.kit import Format, Given
+from gumbeldore.problems.plane import check_points
+from gumbeldore.problems.text import is_number, number, shown, text_format
+from gumbeldore.problems.tsp.files import cities
+
+MAGIC = b"\x93NUMPY"
+LOOKED_AT = 50  # rows, when the format is guessed
+
+
+def parse_columns(text: str, stem: str) -> list[Given]:
+    """A row for each city: x and y, between commas, semicolons or blanks. A first row without numbers is a header."""
+    rows = _rows(text.splitlines())
+    width, (x, y) = 2, (0, 1)
+    if rows and _is_header(rows[0][1]):
+        header = [cell.lower() for cell in rows.pop(0)[1]]
+        if "x" in header and "y" in header:
+            width, (x, y) = len(header), (header.index("x"), header.index("y"))
+    for place, row in rows:
+        if len(row) != width:
+            raise FormatError(
+                f"Line {place} must hold {width} columns, got {len(row)}. Name the columns `x` and `y` if there are more."
+            )
+    if not rows:
+        raise FormatError("There are no coordinates.")
+    points = [[number(row[column], f"A coordinate in line {place}") for column in (x, y)] for place, row in rows]
+    return [_checked(np.array(points), stem)]
+
+
+def parse_json(text: str, stem: str) -> list[Given]:
+    """A list of pairs, alone or as `coordinates` of an object, which may have a `name`."""
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"This is no valid JSON: {error}.") from error
+    name = stem
+    if isinstance(content, dict):
+        name = str(content.get("name", stem))
+        content = content.get("coordinates")
+    if not isinstance(content, list) or not content:
+        raise FormatError("JSON must be a list of pairs, or an object with such a list as `coordinates`.")
+    for place, pair in enumerate(content, 1):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(value) in (int, float) for value in pair)):
+            raise FormatError(f"City {place} must be a pair of numbers, got {shown(json.dumps(pair))}.")
+    try:
+        return [_checked(np.array(content, dtype=np.float64), name)]
+    except OverflowError as error:
+        raise FormatError("A coordinate is too large.") from error
+
+
+def read_array(path: Path) -> list[Given]:
+    """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, MemoryError, SyntaxError) as error:
+        raise FormatError(f"{path} cannot be read as a .npy file of plain numbers: {str(error).splitlines()[0]}") from error
+    if array.dtype.kind not in "iuf" or array.ndim not in (2, 3) or array.shape[-1] != 2 or not array.size:
+        raise FormatError(
+            f"{path} must hold numbers with the axes (city, 2) or (instance, city, 2), got {array.dtype} {array.shape}."
+        )
+    sets = array.astype(np.float64).reshape(-1, *array.shape[-2:])
+    try:
+        return [_checked(points, f"{path.stem}[{row}]" if array.ndim == 3 else path.stem) for row, points in enumerate(sets)]
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def _checked(points: NDArray[np.float64], name: str) -> Given:
+    check_points(points, "city")
+    return cities(points, name)
+
+
+def _rows(lines: list[str]) -> list[tuple[int, list[str]]]:
+    """The cells of each line that is neither empty nor a comment, and its number."""
+    kept = [(place, line.strip()) for place, line in enumerate(lines, 1)]
+    return [(place, _cells(line)) for place, line in kept if line and not line.startswith("#")]
+
+
+def _cells(line: str) -> list[str]:
+    for delimiter in ",;\t":
+        if delimiter in line:
+            return [cell.strip(' \t"') for cell in line.split(delimiter)]
+    return line.split()
+
+
+def _is_header(row: list[str]) -> bool:
+    return not any(map(is_number, row))
+
+
+def claims_columns(lines: list[str]) -> bool:
+    """Two numbers in each row, or a header that names them."""
+    rows = [row for _, row in _rows(lines)[:LOOKED_AT]]
+    if rows and {"x", "y"} <= {cell.lower() for cell in rows[0]}:
+        return True
+    numbers = rows[1:] if rows and _is_header(rows[0]) else rows
+    return bool(numbers) and all(len(row) == 2 and all(map(is_number, row)) for row in numbers)
+
+
+COLUMNS = text_format("columns of coordinates", (".csv", ".txt", ".xy"), claims_columns, parse_columns)
+JSON = text_format("JSON", (".json",), lambda lines: bool(lines) and lines[0].lstrip()[:1] in ("[", "{"), parse_json)
+ARRAY = Format("numpy array", (".npy",), lambda head: head.startswith(MAGIC), read_array)
