@@ -68,7 +68,9 @@ class Display(Progress):
         """The mean gap of what is known so far, or the mean cost."""
         found = self.solving.so_far()
         costs = {number: cost_so_far(self.solving.jobs[number], each) for number, each in found.items()}
-        gaps = [more for number, cost in costs.items() if (more := gap(cost, self.solving.jobs[number].given.known)) is not None]
+        gaps = [
+            more for number, cost in costs.items() if (more := gap(cost, self.solving.jobs[number].given.known)) is not None
+        ]
         if gaps:
             return f"gap so far {100 * np.mean(gaps):.2f} %"
         return f"best so far {np.mean(list(costs.values())):.4f}" if costs else "first solution"

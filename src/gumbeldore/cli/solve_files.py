@@ -59,9 +59,13 @@ class FilesSettings:
     @property
     def effort(self) -> Effort:
         own = self.sampler.method is not None
-        require(not own or self.preset == "balanced", "`preset` and `sampler.method` both say how to search: leave one of them out.")
+        require(
+            not own or self.preset == "balanced", "`preset` and `sampler.method` both say how to search: leave one of them out."
+        )
         chosen = self.sampler.build(self.sampler.p_min_from_epoch) if own else self.preset
-        options = {name: getattr(self, name) for name in ("time_limit", "sequences", "nearest", "local_search", "polish", "seed")}
+        options = {
+            name: getattr(self, name) for name in ("time_limit", "sequences", "nearest", "local_search", "polish", "seed")
+        }
         return Effort(chosen, **options, memory=self.sampler.memory_mb << 20)
 
 

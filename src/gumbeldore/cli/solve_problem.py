@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -31,7 +30,7 @@ from gumbeldore.problems.policy_files import load_policy, read_weights
 from gumbeldore.problems.reading import read_file
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import is_a_name, policy_for
-from gumbeldore.solving.results import Result, gap, shown
+from gumbeldore.solving.results import Result, shown
 from gumbeldore.solving.running import Effort, Failure, Solving
 from gumbeldore.solving.saving import check_writable, save_json
 
@@ -226,7 +225,7 @@ def _show(console: Console, entry: Entry, results: dict[int, Result]) -> None:
         more = f"... and {len(results) - SHOWN} more. " if len(results) > SHOWN else ""
         mean = np.mean([result.cost for result in results.values()])
         console.print(f"{more}Mean {entry.cost} of {len(results)} instances: {mean:.4f}", highlight=False)
-    gaps: Sequence[float] = [more for each in results.values() if (more := gap(each.cost, each.known)) is not None]
+    gaps = [each.gap for each in results.values() if each.gap is not None]
     if gaps:
         console.print(f"Mean gap to the labels of {len(gaps)} instances: {100 * np.mean(gaps):.3f} %", highlight=False)
 

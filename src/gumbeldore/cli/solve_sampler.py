@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, get_args
 
 from gumbeldore.cli.run_settings import SamplerSettings
 from gumbeldore.errors import require
@@ -39,5 +39,5 @@ class OwnSampler(SolveSampler):
             return super().build(epoch)
         given = [f.name for f in fields(self) if f.name != "memory_mb" and getattr(self, f.name) != f.default]
         options = ", ".join(f"--sampler.{name.replace('_', '-')}" for name in given)
-        require(not given, f"{options}: name the sampler that this is for, by --sampler.method {'|'.join(METHODS.__args__)}.")
+        require(not given, f"{options}: name the sampler that this is for, by --sampler.method {'|'.join(get_args(METHODS))}.")
         return Greedy()  # never used

@@ -19,7 +19,9 @@ def files_in(paths: Iterable[str | Path], kit: Kit | None = None) -> list[Path]:
         if not path.is_dir():
             found.append(path)
             continue
-        within = [each for each in sorted(path.iterdir()) if each.is_file() and not each.name.startswith(".") and reads(each, kit)]
+        within = [
+            each for each in sorted(path.iterdir()) if each.is_file() and not each.name.startswith(".") and reads(each, kit)
+        ]
         if not within:
             raise SettingsError(f"There are no files of instances in the folder {path}.")
         found += within

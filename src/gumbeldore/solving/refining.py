@@ -81,7 +81,9 @@ def refinement(kit: Kit, problem: Problem[Any], effort: int, seconds: float | No
     if searches_locally(problem):
         return Refinement(problem, effort, seconds)
     known = f'{" or ".join(kit.polishers)}, not installed: pip install "gumbeldore[solvers]".'
-    raise SettingsError(f"`polish` for {kit.name} needs {known if kit.polishers else 'a kit with `polishers`, and this has none.'}")
+    raise SettingsError(
+        f"`polish` for {kit.name} needs {known if kit.polishers else 'a kit with `polishers`, and this has none.'}"
+    )
 
 
 def searches_locally(problem: Problem[Any]) -> bool:

@@ -145,7 +145,9 @@ def result(job: Job, found: Found) -> Result:
     solutions[0] = _checked(job, solutions[0].actions, claims[tuple(solutions[0].actions)])
     stages = [Stage(POLICY, solutions[0].cost, found.seconds, found.evaluations)]
     for refined in found.refined:
-        feasible = [actions for actions in refined.sequences if _is_feasible(job, actions)]  # nothing that others say is trusted
+        feasible = [
+            actions for actions in refined.sequences if _is_feasible(job, actions)
+        ]  # nothing that others say is trusted
         solutions = _ranked([*solutions, *(_checked(job, actions) for actions in feasible)])
         stages.append(Stage(refined.by, solutions[0].cost, refined.seconds))
     return Result(job, tuple(stages), solutions, found)
@@ -186,8 +188,8 @@ def _verified(job: Job, verdict: Verdict, claimed: float | None) -> float:
 
 def _ranked(solutions: Sequence[Solution]) -> list[Solution]:
     """The cheapest first, each once; of equally cheap ones those that came first."""
-    distinct = {tuple(solution.actions): solution for solution in reversed(solutions)}
-    return sorted(reversed(distinct.values()), key=lambda solution: solution.cost)
+    distinct = {tuple(solution.actions): solution for solution in solutions}
+    return sorted(distinct.values(), key=lambda solution: solution.cost)
 
 
 def _plain(cost: float) -> float:

@@ -45,7 +45,9 @@ class Effort:
     memory: int = MEMORY
 
     def __post_init__(self) -> None:
-        require(self.nearest is None or self.nearest >= 0, f"`nearest` must be at least 0 (no restriction), got {self.nearest}.")
+        require(
+            self.nearest is None or self.nearest >= 0, f"`nearest` must be at least 0 (no restriction), got {self.nearest}."
+        )
         require(self.seed >= 0, f"`seed` must be at least 0, got {self.seed}.")
         _ = self.limits, self.chosen  # raises where a value is out of range
 
@@ -160,7 +162,9 @@ class Solving:
                 place = self._set_of(kit, batch, policies[kit.name], sampler)
                 if self.effort.nearest is None and batch.nearest is not None:
                     what = self.jobs[batch.numbers[0]].name if len(batch.numbers) == 1 else f"{len(batch.numbers)} instances"
-                    self.notes.append(f"{what}: large, so routes go on only to one of the {batch.nearest} nearest nodes (`nearest`).")
+                    self.notes.append(
+                        f"{what}: large, so routes go on only to one of the {batch.nearest} nearest nodes (`nearest`)."
+                    )
                 refined = self._sets[place].refinement is not None
                 for piece in batch.pieces(sampler, seeds, size):
                     yield _Task(place, piece, [self.jobs[number].given for number in piece.numbers if refined])

@@ -28,7 +28,9 @@ def check_writable(folder: Path) -> None:
         with TemporaryFile(dir=folder) as file:
             file.write(b"x")
     except OSError as error:
-        raise SettingsError(f"`folder` must be one that can be written to, but {folder} cannot: {os.strerror(error.errno or 0)}.") from error
+        raise SettingsError(
+            f"`folder` must be one that can be written to, but {folder} cannot: {os.strerror(error.errno or 0)}."
+        ) from error
 
 
 def save(results: Sequence[Result], folder: Path, records: Sequence[Record], pictures: int = PICTURES) -> list[str]:
@@ -37,14 +39,18 @@ def save(results: Sequence[Result], folder: Path, records: Sequence[Record], pic
     names = stems(results)
     lines = [f"Saved {folder / 'solutions.json'}{_exported(results[:EXPORTED], names, folder)}."]
     if len(results) > EXPORTED:
-        lines.append(f"Only the first {EXPORTED} of {len(results)} solutions have files of their own; solutions.json holds all.")
+        lines.append(
+            f"Only the first {EXPORTED} of {len(results)} solutions have files of their own; solutions.json holds all."
+        )
     drawable = [(result, name) for result, name in zip(results, names, strict=True) if result.job.kit.form.draw is not None]
     for result, name in drawable[:pictures]:
         result.draw(folder / f"{name}.png")
     if len(drawable) > pictures:
         lines.append(f"Drew the first {pictures} of {len(drawable)} instances: --pictures {len(drawable)} draws all.")
     elif drawable:
-        lines.append(f"Drew {', '.join(str(folder / f'{name}.png') for _, name in drawable[:3])}{' ...' * (len(drawable) > 3)}.")
+        lines.append(
+            f"Drew {', '.join(str(folder / f'{name}.png') for _, name in drawable[:3])}{' ...' * (len(drawable) > 3)}."
+        )
     return lines
 
 

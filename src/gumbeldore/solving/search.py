@@ -31,15 +31,19 @@ class Limits:
 
     seconds: float | None = None  # of the clock; a first greedy answer may take longer
     sequences: int | None = None  # in whole rounds
-    repeat: bool = False  # start again with other random numbers, as often as the limits allow, where the sampler ends before them
+    repeat: bool = (
+        False  # start again with other random numbers, as often as the limits allow, where the sampler ends before them
+    )
 
     def __post_init__(self) -> None:
         require(
-            self.seconds is None or 0 < self.seconds < float("inf"), f"`time_limit` must be above 0 seconds, got {self.seconds}."
+            self.seconds is None or 0 < self.seconds < float("inf"),
+            f"`time_limit` must be above 0 seconds, got {self.seconds}.",
         )
         require(self.sequences is None or self.sequences >= 1, f"`sequences` must be at least 1, got {self.sequences}.")
         require(
-            not self.repeat or self.seconds is not None or self.sequences is not None, "A search without limits would never end."
+            not self.repeat or self.seconds is not None or self.sequences is not None,
+            "A search without limits would never end.",
         )
 
 
@@ -238,9 +242,9 @@ class _Tally:
 
 
 def _merged(old: list[tuple[list[int], float]], new: list[tuple[list[int], float]]) -> list[tuple[list[int], float]]:
-    """The best different sequences of both; of equal ones that which was found first."""
-    distinct = {tuple(actions): (actions, objective) for actions, objective in [*reversed(new), *reversed(old)]}
-    return sorted(reversed(distinct.values()), key=lambda pair: -pair[1])[:KEPT]
+    """The best different sequences of both; of equally good ones those that were found first."""
+    distinct = {tuple(actions): (actions, objective) for actions, objective in [*old, *new]}
+    return sorted(distinct.values(), key=lambda pair: -pair[1])[:KEPT]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
-from gumbeldore.problems.cvrp.experts import EXPERTS
+from gumbeldore.problems.cvrp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.cvrp.files import CVRPLIB
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
@@ -43,6 +43,7 @@ KIT = Kit(
     recipe=CVRPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    polishers=POLISHERS,
     formats=(CVRPLIB,),
     exports=EXPORTS,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),

@@ -11,7 +11,7 @@ from typing import Any
 
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.jssp.experts import EXPERTS
+from gumbeldore.problems.jssp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.jssp.files import JOB_SHOP
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
@@ -72,6 +72,7 @@ KIT = Kit(
     standard=STANDARD,
     known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
     experts=EXPERTS,
+    polishers=POLISHERS,
     formats=(JOB_SHOP,),
     exports=EXPORTS,
 )

@@ -12,7 +12,7 @@ from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
 from gumbeldore.problems.reading import read_file
 from gumbeldore.problems.tsp.bq import TSPPolicy
-from gumbeldore.problems.tsp.experts import EXPERTS
+from gumbeldore.problems.tsp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.tsp.files import TSPLIB
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPRecipe, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
@@ -47,6 +47,7 @@ KIT = Kit(
     standard=STANDARD,
     known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
     experts=EXPERTS,
+    polishers=POLISHERS,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
     read=read,
