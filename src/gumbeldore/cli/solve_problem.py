@@ -24,6 +24,7 @@ from gumbeldore.errors import CheckpointError, ContractError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
+from gumbeldore.problems.geometry import check_nearest
 from gumbeldore.problems.instances import InstanceSet, row_arrays
 from gumbeldore.problems.kit import Given, Kit, Record, StateRecipe
 from gumbeldore.problems.policy_files import load_policy, read_weights
@@ -135,10 +136,11 @@ def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | No
     workers = pick_workers(settings.workers, settings.device)
     if settings.workers is None and len(jobs) < MANY:
         workers = 0
-    sampler = settings.sampler.build(settings.sampler.p_min_from_epoch)
+    sampler, nearest = settings.sampler.build(settings.sampler.p_min_from_epoch), getattr(settings, "nearest", None)
+    check_nearest(nearest)
     effort = Effort(
         sampler,
-        nearest=getattr(settings, "nearest", None) or 0,
+        nearest=nearest or 0,
         seed=settings.recipe.seed,
         memory=settings.sampler.memory_mb << 20,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -105,22 +104,31 @@ def search(
     """
     watch = _Watch(piece, sampler, limits, problem.horizon(piece.state), report)
     tally = _Tally(len(piece), watch)
-    with _heard(policy, watch.called):
-        for stream in _streams(problem, policy, sampler, piece, limits):
-            try:
-                for solutions in stream:
-                    watch.round_ended()
-                    tally.take(solutions)
-                    yield tally.found
-                    if watch.over or (limits.sequences is not None and tally.fewest >= limits.sequences):
-                        return
-            except _TimeUpError:
-                tally.break_off()
+    for stream in _streams(problem, policy, sampler, piece, limits):
+        try:
+            while (solutions := _next_round(policy, stream, watch)) is not None:
+                tally.take(solutions)
                 yield tally.found
-                return
-            if tally.exhausted:
-                return
-            tally.next_stream()
+                if watch.over or (limits.sequences is not None and tally.fewest >= limits.sequences):
+                    return
+        except _TimeUpError:
+            tally.break_off()
+            yield tally.found
+            return
+        if tally.exhausted:
+            return
+        tally.next_stream()
+
+
+def _next_round(policy: Network, stream: Iterator[Solutions], watch: _Watch) -> Solutions | None:
+    """What the stream yields next, while the watch hears every call of the policy."""
+    handle = policy.register_forward_hook(lambda module, arguments, logits: watch.called(len(logits)))
+    try:
+        solutions = next(stream, None)
+    finally:
+        handle.remove()
+    watch.round_ended()
+    return solutions
 
 
 def _streams(
@@ -151,7 +159,7 @@ class _Watch:
     limits: Limits
     horizon: int
     report: Callable[[float], None]
-    start: float = field(default_factory=monotonic)
+    start: float = field(default_factory=lambda: monotonic())
     rounds: int = 0  # that are over
     calls: int = 0  # of the policy in this round
     rows: int = 0  # that went through it
@@ -176,7 +184,7 @@ class _Watch:
             self.report(self._fraction())
 
     def round_ended(self) -> None:
-        self.rounds, self.calls, self.rows = self.rounds + 1, 0, 0
+        self.rounds, self.calls, self.rows = self.rounds + (self.calls > 0), 0, 0
 
     def _fraction(self) -> float:
         """Of the limit that is nearest."""
@@ -245,13 +253,3 @@ def _merged(old: list[tuple[list[int], float]], new: list[tuple[list[int], float
     """The best different sequences of both; of equally good ones those that were found first."""
     distinct = {tuple(actions): (actions, objective) for actions, objective in [*old, *new]}
     return sorted(distinct.values(), key=lambda pair: -pair[1])[:KEPT]
-
-
-@contextmanager
-def _heard(policy: Network, listen: Callable[[int], None]) -> Iterator[None]:
-    """Calls `listen` after every call of the policy, with the number of rows."""
-    handle = policy.register_forward_hook(lambda module, arguments, logits: listen(len(logits)))
-    try:
-        yield
-    finally:
-        handle.remove()
