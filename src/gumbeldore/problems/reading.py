@@ -71,8 +71,10 @@ def _choose(path: Path, head: bytes, kits: list[Kit]) -> tuple[Kit, Format]:
     usual = [(kit, form) for kit, form in possible if path.suffix.lower() in form.suffixes]
     if usual or claiming:
         return (usual or claiming)[0]
-    if decoded(head) is None and len(head) < HEAD:
-        raise FormatError(f"{path} is neither a text file nor a numpy file.")
+    if decoded(head, len(head) < HEAD) is None:
+        raise FormatError(f"{path} is neither a text file nor one of numpy's.")
+    if any(path.name.lower().endswith(export.suffix) for kit in kits for export in kit.exports.values()):
+        raise FormatError(f"{path} is a solution. Name the file of its instance.")
     names = ", ".join(f"{form.name} ({kit.name})" for kit in kits for form in kit.formats)
     raise FormatError(f"{path} is in no known format of {' or '.join(kit.name for kit in kits)}: {names or 'there are none'}.")
 

@@ -6,6 +6,7 @@ import codecs
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,18 +16,20 @@ from gumbeldore.problems.kit import Format, Given
 HEAD = 65_536
 """As much of a file as is looked at to guess its format."""
 
+CONTROL = re.compile(r"[\x00-\x08\x0e-\x19\x1b-\x1f\x7f]")  # characters that no text has; an old end-of-file mark may be there
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 
 
-def decoded(data: bytes) -> str | None:
-    """A text in UTF-8, in UTF-16 with a mark, or in Latin-1 without control characters; None for anything else."""
+def decoded(data: bytes, whole: bool = True) -> str | None:
+    """A text in UTF-8, in UTF-16 with a mark, or as old Windows programs write it; None for anything else.
+
+    The last character may be cut off if the data is not the whole of it.
+    """
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for encoding in ("utf-16",) if marked else ("utf-8-sig", "latin-1"):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        return None if re.search(r"[\x00-\x08\x0e-\x19\x1b-\x1f\x7f-\x84\x86-\x9f]", text) else text
+    for encoding in ("utf-16",) if marked else ("utf-8-sig", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            text = codecs.getincrementaldecoder(encoding)().decode(data, whole)
+            return None if CONTROL.search(text) else text
     return None
 
 
@@ -46,9 +49,9 @@ def read_text(path: Path) -> str:
 
 def head_lines(head: bytes) -> list[str]:
     """The lines at the beginning of a file, without a last one that may be cut off; none if it is no text."""
-    if len(head) >= HEAD:
-        head = head[: head.rfind(b"\n") + 1]
-    return (decoded(head) or "").splitlines()
+    whole = len(head) < HEAD
+    lines = (decoded(head, whole) or "").splitlines()
+    return lines if whole or len(lines) == 1 else lines[:-1]
 
 
 def is_number(token: str) -> bool:

@@ -143,9 +143,12 @@ def is_tsplib(lines: Iterable[str]) -> bool:
     return bool(section_name(first)) or (entry is not None and entry[0] in KEYS)
 
 
+def specifications(lines: Iterable[str]) -> dict[str, str]:
+    """All keys and values, in capitals, for a guess at what a file is about."""
+    return {key: value.upper() for key, value in filter(None, map(specification, lines))}
+
+
 def is_routing(lines: Sequence[str]) -> bool:
     """Whether such a file is about vehicles."""
-    keys = dict(filter(None, map(specification, lines)))
-    return (
-        "VRP" in keys.get("TYPE", "").upper() or "CAPACITY" in keys or bool({"DEMAND", "DEPOT"} & set(map(section_name, lines)))
-    )
+    keys = specifications(lines)
+    return "VRP" in keys.get("TYPE", "") or "CAPACITY" in keys or bool({"DEMAND", "DEPOT"} & set(map(section_name, lines)))

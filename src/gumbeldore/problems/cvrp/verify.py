@@ -25,8 +25,8 @@ def verify_cvrp(
     """
     points, load = np.asarray(nodes, dtype=np.float64), np.asarray(demands)
     require(
-        points.ndim == 2 and points.shape[0] >= 2 and points.shape[1] == 2,
-        f"`nodes` must have the shape (1 + customers >= 2, 2), got {points.shape}.",
+        points.ndim == 2 and points.shape[0] >= 1 and points.shape[1] == 2,
+        f"`nodes` must have the shape (1 + customers, 2), got {points.shape}.",
     )
     require(load.shape == points.shape[:1], f"`demands` must have one entry per node ({len(points)}), got {load.shape}.")
     order, flags = [int(customer) for customer in customers], [bool(flag) for flag in via_depot]
@@ -34,7 +34,7 @@ def verify_cvrp(
         return Verdict.infeasible(f"there are {len(order)} customers but {len(flags)} flags")
     if fault := permutation_fault(order, len(points) - 1, "customer", "customers"):
         return Verdict.infeasible(fault)
-    if not flags[0]:
+    if flags and not flags[0]:
         return Verdict.infeasible("the first customer must be reached via the depot")
     routes = split_routes(order, flags)
     for number, route in enumerate(routes):

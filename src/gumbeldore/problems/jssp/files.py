@@ -14,6 +14,7 @@ from gumbeldore.problems.jssp.instances import KIND
 from gumbeldore.problems.jssp.known import known_makespan
 from gumbeldore.problems.kit import Given
 from gumbeldore.problems.text import integer, is_number, number, text_format
+from gumbeldore.problems.tsplib import is_tsplib
 
 Row = list[str]
 LONGEST = 1e9  # an operation; makespans stay exact
@@ -152,11 +153,11 @@ def _check_routes(routes: NDArray[np.int64], first: int) -> None:
 
 def _times(rows: Sequence[Row]) -> NDArray[np.int64] | NDArray[np.float64]:
     values = np.array([[number(word, f"A time of job {job}") for word in row] for job, row in enumerate(rows, 1)])
-    wrong = ~((values > 0) & (values <= LONGEST))  # also a NaN
+    wrong = ~((values >= 0) & (values <= LONGEST))  # also a NaN
     if wrong.any():
         job, operation = np.argwhere(wrong)[0]
         raise FormatError(
-            f"Operation {operation + 1} of job {job + 1} takes {values[job, operation]:g}, but times must be positive and at most {LONGEST:g}."
+            f"Operation {operation + 1} of job {job + 1} takes {values[job, operation]:g}, but times must lie in 0 .. {LONGEST:g}."
         )
     whole = values.astype(np.int64)
     return whole if (whole == values).all() else values
@@ -182,7 +183,7 @@ def claims(lines: list[str]) -> bool:
     if any(_heading(row) in ("times", "header") for row in rows):
         return True
     numeric = [row for row in rows if _is_numeric(row)]
-    if len(numeric) < 2 or not all(word.isdigit() for word in numeric[0]):
+    if is_tsplib(lines) or len(numeric) < 2 or not all(word.isdigit() for word in numeric[0][:2]):
         return False
     width = len(numeric[1])
     return width > 2 or (len(numeric[0]) == 2 and numeric[0][1] == "1" and len(numeric) == 1 + int(numeric[0][0]))

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.problems.best_known import best_known
-from gumbeldore.problems.jssp.taillard import Benchmark, taillard, taillard_benchmarks
+from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks
 from gumbeldore.problems.text import is_number
 
-TAILLARD = "table of best known values (ScheduleOpt/benchmarks, 2026-08-19)"
+TAILLARD = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
 
 
 class Known(NamedTuple):
@@ -25,26 +25,28 @@ class Known(NamedTuple):
 
 
 def known_makespan(times: NDArray[Any], machines: NDArray[Any], header: Sequence[str], *names: str) -> Known:
-    """By Taillard's seeds in a header, by name, or by an upper bound in such a header."""
+    """Taillard's instances are known by their content, others by name; or a header like his may give an upper bound."""
+    jobs, count = times.shape
     for index, benchmark in enumerate(taillard_benchmarks(), 1):
-        seeds = [str(value) for value in (benchmark.jobs, benchmark.machines, benchmark.time_seed, benchmark.machine_seed)]
-        by_name = benchmark.name in [name.lower() for name in names]
-        if list(header[:4]) == seeds or (by_name and times.shape == (benchmark.jobs, benchmark.machines)):
-            return _taillard(index, benchmark, times, machines)
-    best, source = best_known("jssp", {"jobs": times.shape[0], "machines": times.shape[1]}, *names)
+        if (benchmark.jobs, benchmark.machines) == (jobs, count) and _is_taillard(index, times, machines):
+            return Known(float(benchmark.upper_bound), f"{TAILLARD}, {benchmark.name})", name=benchmark.name)
+    best, source = best_known("jssp", {"jobs": jobs, "machines": count}, *names)
     if best is None and len(header) == 6 and is_number(header[4]) and float(header[4]) > 0:
         best, source = float(header[4]), "the file's header"
-    return Known(best, source)
+    return Known(best, source, _impostor(names, jobs, count))
 
 
-def _taillard(index: int, benchmark: Benchmark, times: NDArray[Any], machines: NDArray[Any]) -> Known:
-    """Faulty copies are about, so the file is compared with what Taillard's generator gives."""
+def _is_taillard(index: int, times: NDArray[Any], machines: NDArray[Any]) -> bool:
     original = taillard(index)
-    wrong = int((original.times[0].numpy() != times).sum() + (original.machines[0].numpy() != machines).sum())
-    if not wrong:
-        return Known(float(benchmark.upper_bound), TAILLARD, name=benchmark.name)
-    note = f"This is not Taillard's {benchmark.name}: {wrong} numbers differ, so its best known makespan does not apply."
-    return Known(notes=(note,))
+    return bool((original.times[0].numpy() == times).all() and (original.machines[0].numpy() == machines).all())
+
+
+def _impostor(names: Sequence[str], jobs: int, machines: int) -> tuple[str, ...]:
+    """A note about an instance that has the name and size of one of Taillard's, but is not: faulty copies are about."""
+    for benchmark in taillard_benchmarks():
+        if benchmark.name in [name.lower()[:4] for name in names] and (benchmark.jobs, benchmark.machines) == (jobs, machines):
+            return (f"This differs from Taillard's {benchmark.name}, so the best known makespan of that does not apply.",)
+    return ()
 
 
 def taillard_makespans(jobs: int, machines: int) -> NDArray[np.float64]:

@@ -46,11 +46,13 @@ def read_csv(given: Given, text: str) -> list[int]:
     for place, row in enumerate(rows, 2):
         if len(row) != len(COLUMNS):
             raise FormatError(f"Row {place} must have {len(COLUMNS)} cells, got {len(row)}.")
-    starts = [
-        (number(row[3].strip(), "A start"), integer(row[1].strip(), "An operation"), integer(row[0].strip(), "A job"))
-        for row in rows
-    ]
-    return [job for _, _, job in sorted(starts)]
+    order = []
+    for row in rows:
+        job, operation, _, start, end = (cell.strip() for cell in row)
+        order.append(
+            (number(start, "A start"), number(end, "An end"), integer(operation, "An operation"), integer(job, "A job"))
+        )
+    return [job for *_, job in sorted(order)]
 
 
 EXPORTS = {"schedule": Export(".schedule.txt", write_text), "csv": Export(".schedule.csv", write_csv, read_csv)}

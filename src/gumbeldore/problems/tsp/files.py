@@ -13,14 +13,13 @@ from gumbeldore.problems.best_known import best_known
 from gumbeldore.problems.kit import Given
 from gumbeldore.problems.plane import duplicates, unit_square
 from gumbeldore.problems.text import text_format
-from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
+from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
 from gumbeldore.problems.tsplib_weights import Weights, path_length, places
 
 REFUSED = {  # what a file may be about, and why that is not solved
     "ATSP": "asymmetric distances are not supported",
     "SOP": "an order that must be kept is not supported",
     "HCP": "a Hamiltonian cycle in a graph is another problem",
-    "TOUR": "this is a solution; name the file of its instance",
 }
 
 
@@ -68,7 +67,7 @@ def _check_kind(file: Tsplib) -> None:
 
 
 def claims(lines: list[str]) -> bool:
-    return is_tsplib(lines) and not is_routing(lines)
+    return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") != "TOUR"
 
 
 TSPLIB = text_format("TSPLIB", (".tsp",), claims, parse)
