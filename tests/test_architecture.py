@@ -87,8 +87,19 @@ def test_a_problem_knows_no_other_problem(room):
         assert folders <= {room}, name
 
 
+def test_solving_knows_problems_by_their_kits_only():
+    for name in modules("solving"):
+        assert rooms(name) <= {"solving", "problems", "networks", "search", "training", *CONTRACTS}, name
+        strangers = [m for m in imports(name) if m.split(".")[1] == "problems" and m.count(".") > 2]
+        assert not strangers, name
+    for room in ("problems", "networks", "search", "training"):
+        assert all("solving" not in rooms(name) for name in modules(room))
+
+
 def test_only_the_command_line_knows_the_command_line():
-    others = [room for room in ("problems", "networks", "search", "training", "conformance", *CONTRACTS) if room != "cli"]
+    others = [
+        room for room in ("problems", "networks", "search", "training", "conformance", "solving", *CONTRACTS) if room != "cli"
+    ]
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name
 

@@ -52,21 +52,20 @@ class FilesSettings:
     device: str = "auto"
     sampler: OwnSampler = field(default_factory=OwnSampler)
 
-    def __post_init__(self) -> None:
-        require(self.pictures >= 0, f"`pictures` must be at least 0, got {self.pictures}.")
-        require(self.workers is None or self.workers >= 0, f"`workers` must be at least 0, got {self.workers}.")
-
     @property
     def effort(self) -> Effort:
-        own = self.sampler.method is not None
+        require(self.pictures >= 0, f"`pictures` must be at least 0, got {self.pictures}.")
+        require(self.workers is None or self.workers >= 0, f"`workers` must be at least 0, got {self.workers}.")
+        require(self.sampler.memory_mb >= 1, f"`sampler.memory_mb` must be at least 1, got {self.sampler.memory_mb}.")
+        own = self.sampler.chosen()
         require(
-            not own or self.preset == "balanced", "`preset` and `sampler.method` both say how to search: leave one of them out."
+            own is None or self.preset == "balanced",
+            "`preset` and `sampler.method` both say how to search: leave one of them out.",
         )
-        chosen = self.sampler.build(self.sampler.p_min_from_epoch) if own else self.preset
         options = {
             name: getattr(self, name) for name in ("time_limit", "sequences", "nearest", "local_search", "polish", "seed")
         }
-        return Effort(chosen, **options, memory=self.sampler.memory_mb << 20)
+        return Effort(own or self.preset, **options, memory=self.sampler.memory_mb << 20)
 
 
 def command(arguments: list[str]) -> int:

@@ -34,10 +34,15 @@ class OwnSampler(SolveSampler):
     method: METHODS | None = None  # type: ignore[assignment]  # none: the preset
     memory_mb: int = 1200  # what all searches together may use
 
-    def build(self, epoch: int = 1) -> Sampler:
+    def __post_init__(self) -> None:
         if self.method is not None:
-            return super().build(epoch)
+            super().__post_init__()
+
+    def chosen(self) -> Sampler | None:
+        """None if there is none; settings that would be for one are then a mistake."""
+        if self.method is not None:
+            return self.build(self.p_min_from_epoch)
         given = [f.name for f in fields(self) if f.name != "memory_mb" and getattr(self, f.name) != f.default]
         options = ", ".join(f"--sampler.{name.replace('_', '-')}" for name in given)
         require(not given, f"{options}: name the sampler that this is for, by --sampler.method {'|'.join(get_args(METHODS))}.")
-        return Greedy()  # never used
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +20,7 @@ PI = 3.141592  # TSPLIB's own
 RADIUS = 6378.388  # of the earth, in kilometres
 
 
+@runtime_checkable
 class Weights(Protocol):
     """Distances between pairs of nodes, from 0."""
 
