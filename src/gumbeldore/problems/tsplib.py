@@ -41,6 +41,13 @@ class Tsplib:
             raise FormatError(f"{key} must be at least 1, got {value}.")
         return value
 
+    def kind(self, usual: str) -> str:
+        """What the file is about, in capitals."""
+        value = self.specifications.get("TYPE", usual)
+        if not value:
+            raise FormatError("TYPE must say what the file is about, but is empty.")
+        return value.split()[0].upper()
+
     def name(self, stem: str) -> str:
         """As the file calls itself, without the endings that some have; otherwise the name of the file."""
         name = self.specifications.get("NAME", "").strip("\"' ")

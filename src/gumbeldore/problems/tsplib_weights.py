@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,12 +20,8 @@ PI = 3.141592  # TSPLIB's own
 RADIUS = 6378.388  # of the earth, in kilometres
 
 
-@runtime_checkable
-class Weights(Protocol):
-    """Distances between pairs of nodes, from 0."""
-
-    def __call__(self, a: Int[np.ndarray, " pair"], b: Int[np.ndarray, " pair"]) -> Float[np.ndarray, " pair"]: ...
-
+Weights = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
+"""Distances between pairs of nodes, from 0."""
 
 Rule = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 

@@ -78,7 +78,7 @@ def parse(text: str, stem: str) -> list[Given]:
 
 
 def _check_kind(file: Tsplib) -> None:
-    kind = file.specifications.get("TYPE", "CVRP").split()[0].upper()
+    kind = file.kind("CVRP")
     if kind not in ("CVRP", "VRP"):
         raise FormatError(f"TYPE is {kind}, not CVRP: other vehicle routing problems are not supported.")
     for key, what in LIMITS.items():

@@ -189,4 +189,4 @@ def claims(lines: list[str]) -> bool:
     return width > 2 or (len(numeric[0]) == 2 and numeric[0][1] == "1" and len(numeric) == 1 + int(numeric[0][0]))
 
 
-JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt", ""), claims, parse)
+JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt"), claims, parse)

@@ -58,7 +58,7 @@ def parse(text: str, stem: str) -> list[Given]:
 
 
 def _check_kind(file: Tsplib) -> None:
-    kind = file.specifications.get("TYPE", "TSP").split()[0].upper()
+    kind = file.kind("TSP")
     if kind != "TSP":
         raise FormatError(f"TYPE is {kind}, not TSP: {REFUSED.get(kind, 'that is not a travelling salesman problem')}.")
     for section in ("FIXED_EDGES", "EDGE_DATA"):

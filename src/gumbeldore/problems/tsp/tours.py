@@ -21,7 +21,7 @@ def write(given: Given, actions: Sequence[int]) -> str:
 def read(given: Given, text: str) -> list[int]:
     """The tour of a file, turned so that it begins at city 0."""
     file, count = parse_tsplib(text), len(given.arrays["coordinates"])
-    kind = file.specifications.get("TYPE", "TOUR").upper()
+    kind = file.kind("TOUR")
     if kind != "TOUR":
         raise FormatError(f"TYPE is {kind}, not TOUR.")
     if "DIMENSION" in file.specifications and file.count("DIMENSION") != count:
