@@ -15,7 +15,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
 
   [bold]gumbeldore demo[/bold]                        train a TSP-20 policy from scratch (3 minutes) and compare samplers
   [bold]gumbeldore train[/bold] PROBLEM \\[options]     train by self-improvement; a run lives in a folder and can be resumed
-  [bold]gumbeldore solve[/bold] PROBLEM \\[options]     solve instances of files, or random ones, with a trained policy
+  [bold]gumbeldore solve[/bold] FILE... \\[options]     solve your files: .tsp, .vrp, job shops, points; or random instances of a PROBLEM
   [bold]gumbeldore generate[/bold] PROBLEM \\[options]  write random instances, or a standard test set, into a file
   [bold]gumbeldore label[/bold] PROBLEM \\[options]     solve instances with PyVRP, HGS or CP-SAT; can be interrupted and goes on
   [bold]gumbeldore imitate[/bold] PROBLEM \\[options]   train on such labels instead of by self-improvement
@@ -25,8 +25,7 @@ Start with:
   gumbeldore train tsp --folder runs/first        [dim]# the small preset: minutes on a laptop[/dim]
   gumbeldore train tsp --folder runs/first --resume   [dim]# go on after Ctrl-C or a crash[/dim]
   gumbeldore solve tsp --policy runs/first/policy.safetensors --cities 20
-  gumbeldore solve tsp --policy runs/first/policy.safetensors --instance cities.csv
-  gumbeldore solve jssp --policy runs/shops/policy.safetensors --instances labels-6x6.npz labels-10x10.npz   [dim]# any sizes[/dim]
+  gumbeldore solve berlin52.tsp ft10.txt --time-limit 20   [dim]# files of any size and problem, or a folder[/dim]
   gumbeldore label tsp --cities 20 --count 1000 --seconds 0.2 --out labels.npz
   gumbeldore imitate tsp --labels labels.npz --folder runs/imitation
 
