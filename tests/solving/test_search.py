@@ -56,9 +56,10 @@ def test_the_best_never_gets_worse_and_is_a_list_of_different_sequences():
             assert [value for _, value in found.best] == sorted((value for _, value in found.best), reverse=True)
 
 
-def test_with_a_time_limit_a_greedy_answer_comes_first(clock):
+@pytest.mark.parametrize("limits", [Limits(seconds=1.0), Limits(greedy=True)])
+def test_with_a_time_limit_or_if_asked_for_a_greedy_answer_comes_first(limits, clock):
     given = piece(1)
-    first = next(search(PROBLEM, POLICY, Gumbeldore(4, 3), given, Limits(seconds=1.0)))
+    first = next(search(PROBLEM, POLICY, Gumbeldore(4, 3), given, limits))
     assert first[0].objective == Greedy()(PROBLEM, POLICY, given.state, seeds=given.seeds).best_objective.item()
     assert first[0].sequences == 1
 

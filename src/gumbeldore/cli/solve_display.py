@@ -90,10 +90,11 @@ def show_results(console: Console, results: Sequence[Result]) -> None:
     others = list(dict.fromkeys(stage.by for result in results for stage in result.stages[1:]))
     names = {result.job.kit.cost for result in results}
     cost = names.pop() if len(names) == 1 else "cost"
-    table = Table(title=f"Best solutions found: {cost}", box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("instance", overflow="fold")
-    for head in (POLICY, *(f"then {name}" for name in others), "best known", "gap", "sequences", "evaluations", "seconds"):
-        table.add_column(head, justify="right")
+    table = Table(title=f"Best solutions found: {cost}", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("instance", overflow="fold", min_width=8)
+    spent = ("evaluations", "seconds") if others else ("sequences", "evaluations", "seconds")
+    for head in (POLICY, *(f"then {name}" for name in others), "known", "gap", *spent):
+        table.add_column(head, justify="right", min_width=max(map(len, head.split())))
     for result in results[:SHOWN]:
         table.add_row(*_row(result, others))
     console.print(table)
@@ -114,7 +115,7 @@ def _row(result: Result, others: Sequence[str]) -> list[str]:
         *(stages.get(name, "") for name in others),
         "" if result.known is None else shown(result.known),
         "" if result.gap is None else f"{100 * result.gap:.2f} %",
-        f"{result.found.sequences:,}",
+        *([] if others else [f"{result.found.sequences:,}"]),
         f"{result.found.evaluations:,}",
         f"{result.seconds:.1f}",
     ]

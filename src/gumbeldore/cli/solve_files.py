@@ -131,7 +131,9 @@ def _finish(settings: FilesSettings, console: Console, solving: Solving, failure
     """Shows and saves what there is; returns the exit code."""
     results = solving.results()
     if stopped:
-        console.print("Interrupted: these are the best solutions found so far.")
+        missing = len(solving.jobs) - len(results) - len(solving.failures)
+        more = f" {missing} instances have none yet." if missing else ""
+        console.print(f"Interrupted: these are the best solutions found so far.{more}", highlight=False)
     if results:
         show_results(console, results)
         records = [result.record() for result in results]

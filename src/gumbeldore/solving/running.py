@@ -58,8 +58,9 @@ class Effort:
     @property
     def limits(self) -> Limits:
         asked = self.time_limit is not None or self.sequences is not None
-        usual = TIME_LIMIT if isinstance(self.sampler, str) and not asked else None
-        return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, repeat=asked)
+        by_name = isinstance(self.sampler, str)
+        usual = TIME_LIMIT if by_name and not asked else None
+        return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, greedy=by_name, repeat=asked)
 
 
 @dataclass(frozen=True)

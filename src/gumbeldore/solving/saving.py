@@ -45,9 +45,9 @@ def save(results: Sequence[Result], folder: Path, records: Sequence[Record], pic
     drawable = [(result, name) for result, name in zip(results, names, strict=True) if result.job.kit.form.draw is not None]
     for result, name in drawable[:pictures]:
         result.draw(folder / f"{name}.png")
-    if len(drawable) > pictures:
+    if len(drawable) > pictures > 0:
         lines.append(f"Drew the first {pictures} of {len(drawable)} instances: --pictures {len(drawable)} draws all.")
-    elif drawable:
+    elif drawable and pictures:
         lines.append(
             f"Drew {', '.join(str(folder / f'{name}.png') for _, name in drawable[:3])}{' ...' * (len(drawable) > 3)}."
         )

@@ -137,7 +137,7 @@ def _streams(
     """One search after the other."""
     deterministic = isinstance(sampler, BeamSearch)
     seeds = piece.seeds.to(piece.state.device)
-    if limits.seconds is not None and not deterministic:
+    if (limits.greedy or limits.seconds is not None) and not deterministic:
         yield Greedy(memory=sampler.memory).stream(problem, policy, piece.state, seeds)
     yield sampler.stream(problem, policy, piece.state, seeds)
     again = torch.Generator().manual_seed(int(seeds[0]) % (1 << 62))
