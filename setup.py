@@ -33,7 +33,7 @@ def extension(kind: str, flags: list[str]) -> Extension:
 SEARCH = Path("src/gumbeldore/problems/compiled")
 local_search = Extension(
     "gumbeldore.problems._local_search",
-    [str(SEARCH / name) for name in ("module.cpp", "tours.cpp", "routes.cpp")],
+    [str(SEARCH / name) for name in ("module.cpp", "tours.cpp", "routes.cpp", "shops.cpp")],
     extra_compile_args=["-std=c++17", "-O3", "-g0"],
     depends=[str(header) for header in SEARCH.glob("*.h")],
     py_limited_api=True,

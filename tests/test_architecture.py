@@ -79,6 +79,30 @@ def test_the_engine_knows_no_problem_and_no_network(room, known):
         assert rooms(name) <= known | set(CONTRACTS), name
 
 
+def test_problems_know_contracts_networks_and_each_others_shared_files_only():
+    """A set of labelled instances can turn itself into training's `Dataset`."""
+    for name in modules("problems"):
+        beyond = {m for m in imports(name) if m.split(".")[1] not in {"problems", "networks", *CONTRACTS}}
+        assert beyond <= {"gumbeldore.training.dataset"}, name
+
+
+def test_what_problems_share_knows_none_of_them():
+    folders = {path.name for path in (SOURCE / "gumbeldore/problems").iterdir() if path.is_dir()}
+    shared = [name for name in modules("problems") if name.count(".") == 2 and name.split(".")[2] not in folders]
+    assert len(shared) >= 8
+    for name in shared:
+        assert not {m for m in imports(name) if m.split(".")[1] == "problems" and set(m.split(".")[2:3]) & folders}, name
+
+
+def test_every_room_is_walked():
+    """A new room, or a new file at the top, needs a rule here."""
+    known = {"search", "training", "networks", "conformance", "problems", "cli", "policies", "__init__", *CONTRACTS}
+    found = {
+        path.stem for path in (SOURCE / "gumbeldore").iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()
+    }
+    assert found == known
+
+
 @pytest.mark.parametrize("room", sorted(path.name for path in (SOURCE / "gumbeldore/problems").iterdir() if path.is_dir()))
 def test_a_problem_knows_no_other_problem(room):
     for name in modules(f"problems/{room}") if room != "__pycache__" else []:

@@ -130,6 +130,19 @@ class Examples(Generic[S]):
         return Examples(self.state.rows(part).compact(), self.action[part], successor)
 
 
+@dataclass(frozen=True)
+class Variants(Generic[S]):
+    """Other forms of some instances, `count` of each: their solutions are solutions of the instance, and worth the same.
+
+    Row i * count + v of `state` is variant v of instance i, and belongs to the instance of the same number; variant 0 is the
+    instance itself. `tag` is what the problem needs to know of each to translate its solutions.
+    """
+
+    state: S
+    tag: Int[Tensor, " row"]
+    count: int
+
+
 class Problem(ABC, Generic[S]):
     """A constructive optimisation problem: pure functions on a `State`, no computation stored on `self`."""
 
@@ -177,6 +190,18 @@ class Problem(ABC, Generic[S]):
         `effort` is a number of attempts per item of an instance.
         """
         raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
+
+    def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
+        """Optional: at most `count` variants of each instance (one initial row each), drawn by its seed alone; None: there are none.
+
+        A search may then work on all of them at once (`variants` of a sampler). Symmetries of a problem that a network does not
+        have are variants: of one instance it solves some better than others.
+        """
+        return None
+
+    def translated(self, state: S, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        """Solutions of variants with these tags as solutions of the instances themselves, row by row; padded with -1 at the end."""
+        raise ContractError(f"`{type(self).__name__}` has variants but no method `translated`.")
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         """Optional: rows of one instance and depth with equal keys have equal futures (transpositions).

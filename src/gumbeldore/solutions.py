@@ -49,8 +49,8 @@ class Solutions:
         return self.top(1).actions.squeeze(1)
 
     def top(self, count: int) -> Solutions:
-        """The `count` best sequences of each instance, best first."""
-        order = self.objective.topk(min(count, self.objective.shape[1]), dim=1).indices
+        """The `count` best sequences of each instance, best first; of equally good ones, those that were found first."""
+        order = self.objective.argsort(dim=1, descending=True, stable=True)[:, :count]
         picked = {name: getattr(self, name).gather(1, order) for name in ("objective", "log_prob", "filled")}
         depth = self.actions.shape[2]
         return replace(self, **picked, actions=self.actions.gather(1, order[..., None].expand(-1, -1, depth)))

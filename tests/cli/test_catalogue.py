@@ -48,7 +48,7 @@ def test_the_papers_supervised_settings_are_the_papers(entry):
 
 def test_the_papers_cvrp_settings_are_the_papers():
     paper = CATALOGUE["cvrp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 192, "layers": 9, "heads": 12, "ff": 512}
+    assert as_plain(paper.policy) == {"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0}
     assert paper.training_problem == CVRP(100, (40, 100))
     assert paper.validation_problem == CVRP(100, 50)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 3.0)
@@ -58,9 +58,16 @@ def test_the_papers_cvrp_settings_are_the_papers():
     assert paper.validation.instances == 10_000
 
 
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_what_the_paper_does_not_have_is_off_in_its_settings(name):
+    paper = CATALOGUE[name].settings("paper")
+    training = paper.training
+    assert (training.polish, training.successor_weight, training.averaging, paper.stages) == (0, 0.0, 0.0, ())
+
+
 def test_the_papers_job_shop_settings_are_the_papers():
     paper = CATALOGUE["jssp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256}
+    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, "pointer": 0}
     assert paper.training_problem == AnyOf((JSSP(15, 10), JSSP(15, 15), JSSP(15, 20)))
     assert paper.validation_problem == JSSP(20, 20)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 0.05)
@@ -140,8 +147,8 @@ def test_pure_outcomes_are_a_method_of_their_own():
 def test_a_run_trains_on_its_problem_validates_on_its_own_and_selects_its_way(tmp_path, monkeypatch):
     seen = {}
 
-    def events(problem, policy, sampler, *, validation, settings, select, resume, workers):
-        seen.update(problem=problem, sampler=sampler(1), validation=validation, select=select, settings=settings)
+    def events(problem, policy, sampler, *, validation, settings, stages, select, resume, workers):
+        seen.update(problem=problem, sampler=sampler(1), validation=validation, select=select, settings=settings, stages=stages)
         raise SettingsError("enough")
 
     monkeypatch.setattr(runs, "self_improve_events", events)
@@ -154,4 +161,5 @@ def test_a_run_trains_on_its_problem_validates_on_its_own_and_selects_its_way(tm
         assert seen["select"] is CATALOGUE[name].select
         assert seen["sampler"] == settings.sampler.build(1)
         assert seen["settings"] == settings.training
+        assert seen["stages"] == []
     assert seen["validation"].times.shape == (2, 6, 5)

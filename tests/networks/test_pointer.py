@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -110,6 +112,15 @@ def test_a_network_that_cannot_predict_successors_says_so() -> None:
     for policy in (TSPPolicy(16, 1, 2, 32), TSPLehdPolicy(16, 1, 2, 32)):
         with pytest.raises(ContractError, match="`successor_weight` must be 0 for"):
             losses(TSP(8), policy, examples, 1.0)
+
+
+def test_a_problem_whose_examples_do_not_say_what_follows_says_so() -> None:
+    examples, policy = replace(drawn(), successor=None), taught_policy()
+    with pytest.raises(SettingsError, match=r"`successor_weight` must be 0 for TSP, got 1\.0: its examples do not say"):
+        losses(TSP(8), policy, examples, 1.0)
+    actions, successors = losses(TSP(8), policy, examples, 0.0)
+    assert bool((actions > 0).all())
+    assert not bool(successors.any())
 
 
 def test_a_negative_weight_is_refused() -> None:

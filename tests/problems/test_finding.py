@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 from kits import KITS
+from safetensors.torch import save_file
 
 from gumbeldore.cli import main
 from gumbeldore.cli.catalogue import entry, names
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.problems.finding import BUILT_IN, kit_at, kit_named, policy_class
 from gumbeldore.problems.kit import Kit
+from gumbeldore.problems.policy_files import load_policy
 from gumbeldore.problems.tsp.bq import TSPPolicy
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -109,6 +111,29 @@ def test_settings_of_a_run_never_name_the_file_of_a_kit(tmp_path):
     assert main(["train", FLOW_SHOP, "--folder", str(tmp_path), "--workers", "0", *TINY]) == 0
     assert json.loads((tmp_path / "settings.json").read_text())["problem_name"] == "flowshop"
     assert main(["train", "flowshop", "--folder", str(tmp_path), "--resume"]) == 2
+
+
+def test_neither_a_policys_header_nor_a_runs_settings_execute_a_file(tmp_path, capsys):
+    """Both may come from anywhere. Only what a user types is imported."""
+    trap = tmp_path / "trap_kit.py"
+    trap.write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    policy, run = TSPPolicy(16, 1, 2, 32), tmp_path / "run"
+    weights = {name: tensor.contiguous() for name, tensor in policy.state_dict().items()}
+    for place in (f"{trap}:KIT", "trap_kit:KIT", "trap_kit.KIT"):
+        header = {"format": "gumbeldore-1", "policy": place, "problem": place, "config": json.dumps(policy.config)}
+        save_file(weights, tmp_path / "trap.safetensors", metadata=header)
+        with pytest.raises(CheckpointError, match="is in no kit that is installed"):
+            load_policy(tmp_path / "trap.safetensors")
+        assert main(["solve", "tsp", "--policy", str(tmp_path / "trap.safetensors")]) == 2
+        run.mkdir(exist_ok=True)
+        (run / "settings.json").write_text(json.dumps({"problem_name": place}))
+        (run / "checkpoint.pt").write_bytes(b"")
+        assert main(["train", "tsp", "--folder", str(run), "--resume"]) == 2
+        assert "These settings are not for `tsp`" in capsys.readouterr().err
+    assert not (tmp_path / "executed").exists()
+    with pytest.raises(SettingsError, match="must name a `Kit`"):
+        kit_at(f"{trap}:KIT")
+    assert (tmp_path / "executed").exists()  # so the trap works
 
 
 @pytest.mark.slow

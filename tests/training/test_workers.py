@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gumbeldore import Gumbeldore
 from gumbeldore.cli.runs import pick_workers
+from gumbeldore.networks import native
 from gumbeldore.policies import GomokuPolicy, TSPPolicy
 from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
@@ -45,6 +46,17 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+def test_what_gradients_needed_is_let_go_when_the_training_ends(monkeypatch):
+    """The policy lives on; the memory was that of a copy, which is gone with the training."""
+    monkeypatch.setattr(native, "_spare", [])
+    monkeypatch.setattr(native, "_owners", set())
+    policy = fresh_policy()
+    epochs = self_improve(TSP(CITIES), policy, Gumbeldore(4, 2), validation=instances(3), settings=SETTINGS)
+    kept = [len(native._spare) for _ in epochs]
+    assert native.library() is None or min(kept) > 0
+    assert native._spare == []
 
 
 def test_training_gives_the_same_weights_bit_for_bit_with_any_number_of_workers(one_thread):

@@ -56,6 +56,8 @@ def as_plain(settings: Any) -> dict[str, Any]:
 
 def _converted(value: Any, hint: Any, name: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:  # whoever uses it checks it
+        return value
     if origin in (types.UnionType, typing.Union):
         return _one_of(value, arguments, name)
     if origin is typing.Literal:

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from gumbeldore.networks.segments import Layout
+
 FORBIDDEN = -1e9
 """The score of a token that cannot follow; finite, so that rows without any target have finite gradients."""
 
@@ -38,6 +40,18 @@ def successor_losses(
     known = target >= 0
     chosen = log_prob.gather(2, target.clamp(min=0)[..., None]).squeeze(2).masked_fill(~known, 0)
     return -chosen.sum(1) / known.sum(1).clamp(min=1)
+
+
+def segment_losses(
+    pointer: Pointer, x: Float[Tensor, "token d"], layout: Layout, target: Int[Tensor, " token"]
+) -> Float[Tensor, " segment"]:
+    """`successor_losses` of tokens that can only follow others of their segment; `target` are tokens, -1 where none follows."""
+    index, real = layout.places()
+    place = torch.zeros_like(target).index_put_(
+        (index[real],), torch.arange(index.shape[1], device=x.device).expand_as(index)[real]
+    )
+    local = place[target.clamp(min=0)].where(target >= 0, -1)[index].where(real, -1)
+    return successor_losses(pointer(x[index]), local, real)
 
 
 def in_tokens(successor: Int[Tensor, "row item"], order: Int[Tensor, "row token"]) -> Int[Tensor, "row token"]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float, Int, Int32
+from jaxtyping import Bool, Float, Int, Int32
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -39,6 +39,14 @@ class Layout:
     def segments(self) -> int:
         return len(self.starts) - 1
 
+    def places(self) -> tuple[Int[Tensor, "segment place"], Bool[Tensor, "segment place"]]:
+        """Segments side by side: their tokens, and which places are real; short segments have empty ones at the end."""
+        starts = self.starts.long()
+        place = torch.arange(int(starts.diff().max()), device=starts.device)
+        real = place < starts.diff()[:, None]
+        index = (starts[:-1, None] + place).where(real, 0)
+        return index if self.tokens is None else self.tokens.long()[index], real
+
     @cached_property
     def addresses(self) -> list[int | None]:
         """Where the fields lie in memory, for the compiled code."""
@@ -58,13 +66,9 @@ def find_starts(counts: Int[Tensor, " segment"]) -> Int32[Tensor, " segment_1"]:
 def run(
     x: Float[Tensor, "token d"], blocks: Sequence[Block], slopes: Sequence[Slopes | None], layouts: Sequence[Layout]
 ) -> Float[Tensor, "output d"]:
-    """All blocks one after the other, by their definition: segments side by side, with empty places at the end of short ones."""
+    """All blocks one after the other, by their definition."""
     for block, slope, layout in zip(blocks, slopes, layouts, strict=True):
-        starts = layout.starts.long()
-        place = torch.arange(int(starts.diff().max()), device=x.device)
-        real = place < starts.diff()[:, None]
-        index = (starts[:-1, None] + place).where(real, 0)
-        token = index if layout.tokens is None else layout.tokens.long()[index]
+        token, real = layout.places()
         scores = None
         if slope is not None and layout.positions is not None:
             scores = slope[:, None, None] * layout.positions[token][:, None, None]

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
+from gumbeldore.hashing import mix
 
 
 def augment(points: Float[Tensor, "row point 2"], generator: torch.Generator) -> Float[Tensor, "row point 2"]:
@@ -27,6 +28,24 @@ def augment(points: Float[Tensor, "row point 2"], generator: torch.Generator) ->
     cosine, sine = angle.cos(), angle.sin()
     rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
     return rescale((points - 0.5) @ rotation.transpose(1, 2) + 0.5)
+
+
+ISOMETRIES = 8
+"""Symmetries of the square: swapped axes, both reflections."""
+
+
+def isometry(points: Float[Tensor, "row point 2"], index: Int[Tensor, " row"]) -> Float[Tensor, "row point 2"]:
+    """Each row under one of the symmetries of the unit square; 0 is none."""
+    swap, flip_x, flip_y = (((index >> bit) & 1).bool()[:, None, None] for bit in range(3))
+    points = torch.where(swap, points.flip(-1), points)
+    return torch.where(torch.cat([flip_x, flip_y], -1), 1 - points, points)
+
+
+def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row variant"]:
+    """`count` different numbers below `kinds` for each seed, in random order, 0 before all others."""
+    noise = mix(seeds[:, None] + mix(torch.arange(1, kinds + 1, device=seeds.device)))
+    noise[:, 0] = torch.iinfo(noise.dtype).min
+    return noise.argsort(dim=1, stable=True)[:, :count]
 
 
 def rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"]:

@@ -1,4 +1,4 @@
-"""Compiled local search that makes routes shorter (`compiled/`, C++ without any dependency, called through ctypes).
+"""Compiled local search that makes routes and schedules shorter (`compiled/`, C++ without any dependency, called through ctypes).
 
 Deterministic: what becomes of an instance depends on its solution, its seed and the number of rounds alone.
 """
@@ -11,7 +11,7 @@ import importlib
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError
@@ -49,6 +49,21 @@ def polish_routes(
     return result.to(actions)
 
 
+def polish_schedules(
+    times: Num[Tensor, "batch job operation"],
+    machines: Int[Tensor, "batch job operation"],
+    actions: Int[Tensor, "batch depth"],
+    seeds: Int[Tensor, " batch"],
+    rounds: int,
+) -> Int[Tensor, "batch depth"]:
+    """Schedules that are not longer, by `rounds` of tabu search, in the order in which operations start. Actions are those of `JSSP`."""
+    result = actions.to("cpu", torch.int32, copy=True).contiguous()
+    count, jobs, operations = times.shape
+    given = _plain(times, torch.float64), _plain(machines, torch.int32), _plain(seeds, torch.int64)
+    _code().gumbeldore_polish_shops(*map(_address, given), count, jobs, operations, rounds, _address(result))
+    return result.to(actions)
+
+
 def available() -> bool:
     """Whether the compiled code was installed."""
     return _library() is not None
@@ -61,7 +76,7 @@ def _library() -> Any | None:
     except ImportError:
         return None
     code = ctypes.CDLL(str(module.__file__))
-    for name in ("tours", "routes"):
+    for name in ("tours", "routes", "shops"):
         getattr(code, f"gumbeldore_polish_{name}").restype = None
     return code
 

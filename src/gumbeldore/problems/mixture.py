@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.problem import Examples, Problem, S
+from gumbeldore.problem import Examples, Problem, S, Variants
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,15 @@ class AnyOf(Problem[S], Generic[S]):
 
     def examples(self, state: S, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[S]:
         return self.problems[0].examples(state, actions, generator=generator)
+
+    def polish(self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        return self.problems[0].polish(state, actions, effort=effort, seeds=seeds)
+
+    def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
+        return self.problems[0].variants(state, count, seeds=seeds)
+
+    def translated(self, state: S, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        return self.problems[0].translated(state, tag, actions)
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         return self.problems[0].key(state)

@@ -24,6 +24,12 @@ from gumbeldore.search.trie import UNKNOWN, Known, Trie
 Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
 """Scores of children from their total log-probabilities, their parents' scores and the depth."""
 
+CUT = -1e300
+"""The score of a candidate that may not be chosen, although it could be: what is -inf could not."""
+
+Watch = Callable[[Float[Tensor, "batch beam action"], Bool[Tensor, "batch beam"]], None]
+"""Sees the log-probabilities of every expansion, before the nucleus, and which slots are open."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -85,6 +91,7 @@ class Search(Generic[S]):
     cache_priors: bool = True
     transpositions: bool = True  # evaluate states with equal keys once
     network_bytes: int = 1 << 29
+    has_variants: bool = False  # the first action chooses one
     horizon: int = field(init=False)
     trie: Trie = field(init=False)
     evaluator: Evaluator[S] = field(init=False)
@@ -101,17 +108,24 @@ class Search(Generic[S]):
         width: int,
         perturb: Perturb,
         *,
-        nucleus: float = 1.0,
+        nucleus: float | Float[Tensor, " batch"] = 1.0,
         average_bonus: bool = False,
         root_score: Float[Tensor, " batch"] | None = None,
         depth: int = 0,
         start: tuple[S, Int[Tensor, " batch"]] | None = None,
+        active: Bool[Tensor, " batch"] | None = None,
+        watch: Watch | None = None,
     ) -> Round:
-        """One beam search of the given width from the root, or from the node and state `start` at `depth`."""
-        beam = self._first_beam(width, root_score, depth, start)
+        """One beam search of the given width from the root, or from the node and state `start` at `depth`.
+
+        Instances that are not `active` get no sequence. Variants, if the first action chooses one, are never truncated.
+        """
+        beam = self._first_beam(width, root_score, depth, start, active)
+        truncate = nucleus[:, None] if isinstance(nucleus, Tensor) else nucleus
         while beam.all_open or bool(beam.open.any()):
             check_horizon(self.problem, depth, self.horizon)
-            beam = self._expand(beam, depth, perturb, nucleus, average_bonus)
+            variants = self.has_variants and depth == 0
+            beam = self._expand(beam, depth, perturb, 1.0 if variants else truncate, average_bonus, None if variants else watch)
             depth += 1
         leaf_depth = beam.leaf_depth.where(beam.filled, 0)
         nodes, actions = self.trie.trace(beam.node, leaf_depth, depth)
@@ -134,11 +148,14 @@ class Search(Generic[S]):
         root_score: Float[Tensor, " batch"] | None,
         depth: int,
         start: tuple[S, Int[Tensor, " batch"]] | None,
+        active: Bool[Tensor, " batch"] | None,
     ) -> Beam[S]:
         state, node = start or (self.root, torch.zeros_like(self.root.instance))
         batch, device = state.row_count, state.device
         zeros = torch.zeros(batch, width, dtype=precise(device), device=device)
         available = self.trie.left[depth].gather(1, node[:, None]) > -torch.inf
+        if active is not None:
+            available &= active[:, None]
         filled = (torch.arange(width, device=device) == 0) & available
         rows = torch.arange(batch, device=device).repeat_interleave(width)
         score = zeros if root_score is None else zeros + root_score[:, None]
@@ -155,23 +172,34 @@ class Search(Generic[S]):
             all_filled=False,
         )
 
-    def _expand(self, beam: Beam[S], depth: int, perturb: Perturb, nucleus: float, average_bonus: bool) -> Beam[S]:
+    def _expand(
+        self,
+        beam: Beam[S],
+        depth: int,
+        perturb: Perturb,
+        nucleus: float | Float[Tensor, "batch 1"],
+        average_bonus: bool,
+        watch: Watch | None,
+    ) -> Beam[S]:
         """Line 4 of Algorithm 2: expands every open slot by all its actions and keeps the best `width` candidates."""
         prior = self._priors(beam, depth)
         batch, width, actions = prior.shape
         children = self.trie.children(depth, beam.node, None if beam.all_open else beam.open, actions)
         logits = prior if children is None else prior + self.trie.correction(depth, children, average_bonus)
-        conditional = gumbel.nucleus(gumbel.normalise(logits), nucleus)  # -inf where nothing is open, as the prior
+        conditional = gumbel.normalise(logits)  # -inf where nothing is open, as the prior
+        if watch is not None:
+            watch(conditional, beam.open)
+        conditional = gumbel.nucleus(conditional, nucleus)
         total = beam.round_log_prob[..., None] + conditional
         score = perturb(total, beam.score, depth)
         if not beam.all_open:  # a finished slot stays one candidate, unchanged (METHOD 6)
             score[..., 0] = torch.where(beam.filled & beam.finished, beam.score, score[..., 0])
         score = score.flatten(1)
-        best, choice = score.topk(width, dim=1)
-        complete = None if beam.complete is None else beam.complete & ((score > -torch.inf).sum(1) <= width)
+        best, choice = highest(score, width)
+        complete = None if beam.complete is None else beam.complete & all_kept(score, width)
         place = choice + beam.offset(width * actions)  # among the candidates of all instances
         row, action = place // actions, place % actions
-        filled, state = best > -torch.inf, beam.state.rows(row.flatten())
+        filled, state = best > CUT, beam.state.rows(row.flatten())
         all_filled, known = bool(filled.all()), None if children is None else children.table(children.node, UNKNOWN)
         edge, parent, child = prior.take(place), beam.node.take(row), None if known is None else known.take(place)
         round_log_prob, leaf_depth = total.take(place), torch.full_like(row, depth + 1)
@@ -320,6 +348,31 @@ class Search(Generic[S]):
         return value.masked_fill(~beam.filled, -torch.inf)
 
 
+def all_kept(score: Float[Tensor, "batch candidate"], width: int) -> Bool[Tensor, " batch"]:
+    """Whether no candidate of an instance is cut."""
+    return ((score > -torch.inf).sum(1) <= width) & (score != CUT).all(1)
+
+
 def flat_nonzero(mask: Bool[Tensor, "..."]) -> Int[Tensor, " row"]:
     """Where a mask holds, counted over all its elements."""
     return mask.flatten().nonzero().squeeze(1)
+
+
+def highest(
+    score: Float[Tensor, "batch candidate"], count: int
+) -> tuple[Float[Tensor, "batch {count}"], Int[Tensor, "batch {count}"]]:
+    """The best candidates of each instance and where they stand, in descending order; of equal ones the first.
+
+    `topk` leaves the order of equal scores open, so that the answer for an instance would depend on how many levels its batch
+    goes on after it has finished. Only where there are equal ones, all are sorted. Those of -inf hold nothing.
+    """
+    best, choice = score.topk(min(count + 1, score.shape[1]), dim=1)  # one more, which may equal the last
+    equal = best.diff(dim=1) == 0  # never for -inf: their difference is no number
+    if bool(equal.any()):
+        rows = flat_nonzero(equal.any(1))
+        ordered, order = score.index_select(0, rows).sort(dim=1, descending=True, stable=True)
+        best, choice = (
+            best.index_copy(0, rows, ordered[:, : best.shape[1]]),
+            choice.index_copy(0, rows, order[:, : best.shape[1]]),
+        )
+    return best[:, :count], choice[:, :count]

@@ -115,17 +115,28 @@ def normalise(logits: Float[Tensor, "*rows action"]) -> Float[Tensor, "*rows act
     return logits - bounded(log_sum_exp(logits))
 
 
-def nucleus(log_prob: Float[Tensor, "*rows action"], p: float) -> Float[Tensor, "*rows action"]:
-    """Top-p truncation, renormalised: the smallest set of most probable actions whose mass reaches `p`.
+def nucleus(log_prob: Float[Tensor, "*rows action"], p: float | Float[Tensor, "*rows_1"]) -> Float[Tensor, "*rows action"]:
+    """Top-p truncation, renormalised: the smallest set of most probable actions whose mass reaches `p` (1: all).
 
-    The action that crosses `p` is kept, so at least one always is.
+    The action that crosses `p` is kept, so at least one always is. `p` may differ between rows.
     """
-    if p >= 1:
-        return log_prob
+    if not isinstance(p, Tensor):
+        if p >= 1:
+            return log_prob
+        p = log_prob.new_tensor(p)
     ordered, order = log_prob.sort(dim=-1, descending=True, stable=True)
     probability = ordered.clamp(min=NEGLIGIBLE).exp_()
-    kept = ordered.masked_fill(probability.cumsum(-1) - probability >= p, -torch.inf)
+    beyond = (probability.cumsum(-1) - probability >= p.unsqueeze(-1)) & (p < 1).unsqueeze(-1)
+    kept = ordered.masked_fill(beyond, -torch.inf)
     return normalise(torch.full_like(log_prob, -torch.inf).scatter_(-1, order, kept))
+
+
+def departures(log_prob: Float[Tensor, "*rows action"], grid: Float[Tensor, " p"]) -> Float[Tensor, "*rows p"]:
+    """The probability of not taking the most probable action, if `nucleus` truncates at each of some ascending values of p."""
+    probability = log_prob.clamp(min=NEGLIGIBLE).exp_().sort(dim=-1, descending=True).values
+    mass = probability.cumsum(-1)
+    last = torch.searchsorted(mass, grid.expand(*mass.shape[:-1], -1).contiguous()).clamp_(max=mass.shape[-1] - 1)
+    return 1 - probability[..., :1] / mass.gather(-1, last)
 
 
 def threshold_weights(

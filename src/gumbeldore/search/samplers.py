@@ -12,35 +12,48 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
-from gumbeldore.errors import require
+from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, slices
-from gumbeldore.search import gumbel
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
-from gumbeldore.search.expansion import Perturb, Round, Search
+from gumbeldore.search.auto import AutoNucleus, AutoStep
+from gumbeldore.search.expansion import Round, Search
+from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
+from gumbeldore.search.variants import Varied, VariedPolicy, translated
 from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
 
 MEMORY = 2 << 30
 """Bytes a search may use by default: half for tries, half for the network."""
-
-NOISE = 1 << 14
-"""How many random numbers are drawn at once, if that is enough for several levels of a search."""
 
 
 class Sampler(ABC):
     """Draws solutions. Subclasses say how one batch of instances is searched round by round."""
 
     memory: int
+    variants: int = 1
 
-    @abstractmethod
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
+        state = state.compact()
+        forms = problem.variants(state, self.variants, seeds=seeds) if self.variants > 1 else None
+        if forms is None or forms.count == 1:
+            yield from self.rounds_of(problem, policy, state, seeds, 1)
+            return
+        varied, start = Varied.start(problem, forms)
+        for solutions in self.rounds_of(varied, VariedPolicy(policy, varied), start, seeds, forms.count):
+            yield translated(problem, state, forms, solutions)
+
+    @abstractmethod
+    def rounds_of(
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+    ) -> Iterator[Solutions]:
+        """The search itself. If there are several variants, the first action chooses one of them."""
 
     @abstractmethod
     def instance_bytes(self, actions: int, horizon: int) -> int:
@@ -61,7 +74,7 @@ class Sampler(ABC):
         require(len(seeds) == state.row_count, f"`seeds` must hold one seed per row ({state.row_count}), got {len(seeds)}.")
         parts = []
         for rows in self.chunks(problem, state):
-            stream = self.stream(problem, policy, state.rows(rows).compact(), seeds[rows].to(state.device, torch.int64))
+            stream = self.stream(problem, policy, state.rows(rows), seeds[rows].to(state.device, torch.int64))
             parts.append(deque(stream, maxlen=1).pop())
         return Solutions.concatenate(parts)
 
@@ -69,7 +82,9 @@ class Sampler(ABC):
         """Slices of the batch that fit into the memory setting; the results do not depend on them."""
         require(state.row_count > 0, "`state` must hold at least one row, got none.")
         actions = problem.mask(state.rows(slice(0, 1))).shape[1]
-        size = max(1, self.memory // 2 // self.instance_bytes(actions, problem.horizon(state)))
+        level = int(self.variants > 1)
+        needed = self.instance_bytes(max(actions, self.variants), problem.horizon(state) + level)
+        size = max(1, self.memory // 2 // needed)
         return slices(state.row_count, size)
 
 
@@ -86,7 +101,8 @@ def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " b
 @contextmanager
 def evaluation_mode(policy: Any) -> Iterator[None]:
     """No gradients, and modules in evaluation mode (batch norm); both as before afterwards."""
-    modules = [m for m in policy.modules() if m.training] if isinstance(policy, torch.nn.Module) else []
+    network = policy.policy if isinstance(policy, VariedPolicy) else policy
+    modules = [m for m in network.modules() if m.training] if isinstance(network, torch.nn.Module) else []
     for module in modules:
         module.training = False
     try:
@@ -104,29 +120,36 @@ class BeamSearch(Sampler):
     beam_width: int = 16
     memory: int = MEMORY
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
+    variants: int = 1  # forms of an instance to search, each with a beam of its own, where the problem has such
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
         check_positive("memory", self.memory)
+        check_positive("variants", self.variants)
 
-    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+    def rounds_of(
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+    ) -> Iterator[Solutions]:
+        width = self.beam_width * variants
         with evaluation_mode(policy):
             search = Search(
                 problem,
                 policy,
                 state,
-                self.beam_width,
+                width,
                 cache_priors=False,
                 transpositions=self.transpositions,
                 network_bytes=self.memory // 2,
+                has_variants=variants > 1,
             )
-            result = search.round(self.beam_width, by_probability)
+            result = search.round(width, by_probability if variants == 1 else by_probability_within(variants))
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
         yield solutions
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
-        return trie_bytes(self.beam_width, actions, horizon, cached=False) + beam_bytes(self.beam_width, actions)
+        width = self.beam_width * self.variants
+        return trie_bytes(width, actions, horizon, cached=False) + beam_bytes(width, actions)
 
 
 @dataclass(frozen=True)
@@ -145,21 +168,26 @@ class StochasticBeamSearch(Sampler):
     """Samples `rounds * beam_width` sequences without replacement ('WOR'): round-wise stochastic beam search.
 
     `nucleus` is the top-p of the first and of the last round, linear in between: (0.95, 1.0) grows as in the paper,
-    (0.8, 0.8) is constant. A single round uses the last value. No sequence is ever returned twice.
+    (0.8, 0.8) is constant. A single round uses the last value. No sequence is ever returned twice. "auto": the first round is a
+    deterministic beam search, and what it sees of the policy decides the p of each instance in the others (`search/auto.py`).
     """
 
     beam_width: int = 32
     rounds: int = 4
-    nucleus: tuple[float, float] = (1.0, 1.0)
+    nucleus: tuple[float, float] | Literal["auto"] = (1.0, 1.0)
     first_round_deterministic: bool = False  # the first round is a beam search: its mass is removed, nothing is learnt from it
     memory: int = MEMORY
     keep_trie: bool = False  # return the search trees with the solutions
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
+    variants: int = 1  # forms of an instance among which the first action chooses, where the problem has such
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
         check_positive("rounds", self.rounds)
         check_positive("memory", self.memory)
+        check_positive("variants", self.variants)
+        if self.nucleus == "auto":
+            return
         pair = isinstance(self.nucleus, tuple | list) and len(self.nucleus) == 2
         require(pair, f"`nucleus` must be a pair: the top-p of the first and of the last round, got {self.nucleus!r}.")
         for p in self.nucleus:
@@ -168,33 +196,46 @@ class StochasticBeamSearch(Sampler):
     @property
     def nucleus_schedule(self) -> list[float]:
         """Top-p by round (section 4.2.2)."""
+        if self.nucleus == "auto":
+            raise SettingsError('`nucleus="auto"` has no schedule: it is decided during the search, for each instance.')
         first, last = self.nucleus
         if self.rounds == 1:
             return [last]
         return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
 
-    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+    def rounds_of(
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+    ) -> Iterator[Solutions]:
         """Algorithm 2."""
-        search = None
-        results: list[Round] = []
-        for index, p in enumerate(self.nucleus_schedule):
+        search, results = None, list[Round]()
+        nucleus, step = AutoNucleus() if self.nucleus == "auto" else None, AutoStep()
+        for index in range(self.rounds):
             with evaluation_mode(policy):
-                search = search or self._search(problem, policy, state)
-                if self.first_round_deterministic and index == 0:
-                    result = search.round(self.beam_width, by_probability)
+                search = search or self._search(problem, policy, state, variants > 1)
+                if self._begins_deterministically and index == 0:
+                    perturb = by_probability if variants == 1 else by_probability_within(variants)
+                    result = search.round(self.beam_width, perturb, watch=nucleus)
+                    step.see(result)
                 else:
-                    score = gumbel.gumbels(seeds, (index,), (1,)).squeeze(1)
-                    perturb = by_gumbels(seeds, index)
+                    p = self.nucleus_schedule[index] if nucleus is None else nucleus.p
+                    score, perturb = root_gumbels(seeds, index), by_gumbels(seeds, index)
                     result = search.round(
                         self.beam_width, perturb, nucleus=p, average_bonus=self._average_bonus, root_score=score
                     )
-                    self._learn(search, result)
+                    step.see(result)
+                    self._learn(search, result, step)
+                if nucleus is not None:
+                    nucleus.see(result)
                 search.trie.remove(result.leaf, result.leaf_depth, result.filled)
                 results.append(result)
-                solutions = collect(search, results, int(self.first_round_deterministic), self.keep_trie)
+                solutions = collect(search, results, int(self._begins_deterministically), self.keep_trie)
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _search(self, problem: Problem[S], policy: Policy[S], state: S) -> Search[S]:
+    @property
+    def _begins_deterministically(self) -> bool:
+        return self.first_round_deterministic or self.nucleus == "auto"
+
+    def _search(self, problem: Problem[S], policy: Policy[S], state: S, has_variants: bool) -> Search[S]:
         actions = problem.mask(state.rows(slice(0, 1))).shape[1]
         size = state.row_count * trie_bytes(self.rounds * self.beam_width, actions, problem.horizon(state), cached=True)
         cached = self.keep_trie or (self.rounds > 1 and size <= self.memory // 2)
@@ -206,9 +247,10 @@ class StochasticBeamSearch(Sampler):
             cache_priors=cached,
             transpositions=self.transpositions,
             network_bytes=self.memory // 2,
+            has_variants=has_variants,
         )
 
-    def _learn(self, search: Search[S], result: Round) -> None:
+    def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         """Nothing is learnt between rounds."""
 
     @property
@@ -225,18 +267,23 @@ class StochasticBeamSearch(Sampler):
 
 @dataclass(frozen=True)
 class Gumbeldore(StochasticBeamSearch):
-    """Sampling without replacement with a policy update between rounds (Algorithm 2, eq. 6): the paper's 'GD'."""
+    """Sampling without replacement with a policy update between rounds (Algorithm 2, eq. 6): the paper's 'GD'.
 
-    sigma: float = 0.3
+    `sigma="auto"` standardises advantages by the spread of the objectives (`search/auto.py`).
+    """
+
+    sigma: float | Literal["auto"] = 0.3
     advantage: AdvantageFn = global_advantage
     average_over_visits: bool = False  # divide a node's summed advantages by the sequences through it
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 <= self.sigma < float("inf"), f"`sigma` must be finite and at least 0, got {self.sigma}.")
+        number = isinstance(self.sigma, int | float) and 0 <= self.sigma < float("inf")
+        require(number or self.sigma == "auto", f'`sigma` must be finite and at least 0, or "auto", got {self.sigma!r}.')
 
-    def _learn(self, search: Search[S], result: Round) -> None:
-        search.trie.learn(result.nodes, self.sigma * self.advantage(result), result.filled)
+    def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
+        shift = step.shift(result, self.advantage) if self.sigma == "auto" else self.sigma * self.advantage(result)
+        search.trie.learn(result.nodes, shift, result.filled)
 
     @property
     def _average_bonus(self) -> bool:
@@ -248,26 +295,6 @@ class TheoryGumbeldore(Gumbeldore):
     """Gumbeldore with the update of provable policy improvement (eq. 1), estimated edge by edge ('Theory GD')."""
 
     advantage: AdvantageFn = local_advantage
-
-
-def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
-    """Deterministic beam search: the score is the total log-probability."""
-    return total.clone()
-
-
-def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
-    """Stochastic beam search: Gumbels of the children, conditioned on their maximum being the parent's (appendix A)."""
-    seeds, block = gumbel.substreams(seeds, (index,)), range(0)
-    noise = torch.empty(0)
-
-    def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
-        nonlocal block, noise
-        if depth not in block or noise.shape[1:] != total.shape:
-            block = range(depth, depth + max(1, NOISE // total.numel()))
-            noise = gumbel.gumbels_by_depth(seeds, block, tuple(total.shape[1:]))
-        return gumbel.gumbels_with_maximum(total, noise[depth - block.start], score)
-
-    return perturb
 
 
 def collect(search: Search[Any], results: list[Round], deterministic: int = 0, keep_trie: bool = False) -> Solutions:

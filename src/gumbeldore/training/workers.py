@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import require
+from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S, slices
 from gumbeldore.search.evaluator import masked_log_softmax
@@ -153,8 +153,13 @@ def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -
 def losses(
     problem: Problem[S], policy: Network, examples: Examples[S], successor_weight: float
 ) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
-    """How badly the policy predicts the actions, and what follows each item; the latter 0 if it has no weight or no target."""
-    if successor_weight > 0 and examples.successor is not None:
+    """How badly the policy predicts the actions, and what follows each item; the latter 0 if it has no weight."""
+    if successor_weight > 0:
+        if examples.successor is None:
+            raise SettingsError(
+                f"`successor_weight` must be 0 for {type(problem).__name__}, got {successor_weight}: its examples do not say what "
+                f"follows an item."
+            )
         logits, successors = policy.taught(examples.state, examples.successor)
     else:
         logits = policy(examples.state, policy.prepare(examples.state))

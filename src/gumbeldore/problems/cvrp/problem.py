@@ -11,8 +11,17 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, precise
-from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.problems.geometry import (
+    ISOMETRIES,
+    all_true,
+    augment,
+    check_nearest,
+    drawn_first,
+    isometry,
+    nearest_candidates,
+    points_at,
+)
 from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
@@ -160,6 +169,16 @@ class CVRP(Problem[CVRPState]):
 
     def horizon(self, state: CVRPState) -> int:
         return int((~state.visited).sum(1).max())
+
+    def variants(self, state: CVRPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[CVRPState]:
+        """Isometries of the square. Customers keep their numbers, so solutions need no translation."""
+        drawn = drawn_first(seeds, ISOMETRIES, count)
+        rows = torch.arange(len(drawn), device=state.device).repeat_interleave(drawn.shape[1])
+        same, tag = state.rows(rows).compact(), drawn.flatten()
+        return Variants(replace(same, nodes=isometry(same.nodes, tag)), tag, drawn.shape[1])
+
+    def translated(self, state: CVRPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        return actions
 
     def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
         """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""

@@ -48,6 +48,9 @@ class JobShopSize:
     pairs: int = 3  # of a job-wise and a machine-wise layer
     heads: int = 8
     ff: int = 256  # width of the feed-forward part
+    pointer: int = (
+        0  # 1: another head, for training, that predicts the next operation on each machine (`training.successor_weight`)
+    )
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:

@@ -11,8 +11,10 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from gumbeldore.errors import ContractError
 from gumbeldore.networks import native, segments
 from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
+from gumbeldore.networks.pointer import Pointer, segment_losses
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
 from gumbeldore.problems.jssp.problem import JSSPState
@@ -35,23 +37,26 @@ class Operations(NamedTuple):
     row_job: Int[Tensor, " token"]  # row * J + job
     step: Int[Tensor, " token"]  # the operation's index in its job
     unfinished: Int[Tensor, " unfinished"]  # row * J + job of all unfinished jobs
-    layouts: list[Layout]
+    layouts: list[Layout]  # of all blocks
+    by_machine: Layout  # without the restriction of the last machine-wise block
 
 
 class JSSPPolicy(Network):
     """Transformer over the unscheduled operations, alternately within jobs and within machines; one logit per unfinished job.
 
     The defaults are the paper's. The same weights serve any number of jobs and machines. Scheduled operations cost nothing;
-    in the last machine-wise block only the jobs' next operations are queries, and only they are followed up.
+    in the last machine-wise block only the jobs' next operations are queries, and only they are followed up. With `pointer=1` it
+    has another head, for training only, by which every operation predicts the next one on its machine.
     """
 
-    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256) -> None:
+    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0) -> None:
         super().__init__()
-        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff}
+        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "pointer": pointer}
         self.operation_embedding = nn.Linear(2, d)
         self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
         self.final_trf_block = Block(d, heads, ff)
         self.policy_linear_out = nn.Linear(d, 1)
+        self.pointer = Pointer(d) if pointer else None
 
     @property
     def blocks(self) -> list[Block]:
@@ -76,16 +81,37 @@ class JSSPPolicy(Network):
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
-        logits = prepared.times.new_zeros(state.scheduled.numel())
-        if bool(state.unfinished.any()):
-            operations = unscheduled(state, prepared, len(self.encoder))
-            x = self._embed(state, prepared, operations)
-            if prepared.blocks is None:
-                x = segments.run(x, self.blocks, prepared.slopes, operations.layouts)
-            else:
-                x = native.run(x, prepared.blocks, operations.layouts)
-            logits = logits.index_copy(0, operations.unfinished, self.policy_linear_out(x).squeeze(1))
-        return logits.view_as(state.scheduled)
+        if not bool(state.unfinished.any()):
+            return prepared.times.new_zeros(state.scheduled.shape)
+        operations = unscheduled(state, prepared, len(self.encoder))
+        x = self._run(self._embed(state, prepared, operations), prepared, operations.layouts)
+        return self._logits(x, state, operations)
+
+    def taught(
+        self, state: JSSPState, successor: Int[Tensor, "row operation"]
+    ) -> tuple[Float[Tensor, "row job"], Float[Tensor, " row"]]:
+        if self.pointer is None:
+            raise ContractError(
+                "`successor_weight` must be 0 for a JSSPPolicy without the head for it, or build one with `pointer=1`."
+            )
+        prepared = self._prepare(state)
+        operations = unscheduled(state, prepared, len(self.encoder))
+        by_job, by_machine, layouts = operations.layouts[0], operations.by_machine, operations.layouts
+        x = self._run(self._embed(state, prepared, operations), prepared, [*layouts[:-2], by_machine])
+        losses = segment_losses(self.pointer, x, by_machine, target_tokens(state, operations, successor))
+        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), state, operations)
+        return logits, losses.view(state.row_count, -1).mean(1)
+
+    def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
+        """As many blocks as there are layouts: the first ones, or the last one."""
+        some = slice(len(layouts)) if len(layouts) > 1 else slice(-1, None)
+        if prepared.blocks is None:
+            return segments.run(x, self.blocks[some], prepared.slopes[some], layouts)
+        return native.run(x, prepared.blocks[some], layouts)
+
+    def _logits(self, x: Float[Tensor, "unfinished d"], state: JSSPState, operations: Operations) -> Float[Tensor, "row job"]:
+        logits = x.new_zeros(state.scheduled.numel())
+        return logits.index_copy(0, operations.unfinished, self.policy_linear_out(x).squeeze(1)).view_as(state.scheduled)
 
     def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
         values = features(state, prepared, operations.operation, operations.row_job)
@@ -138,7 +164,19 @@ def unscheduled(state: JSSPState, prepared: Prepared, blocks: int) -> Operations
         query_rows=order.int(),
     )
     final = Layout(find_starts(state.unfinished.sum(1)))
-    return Operations(operation, row_job, step, unfinished, [*[by_job, by_machine] * (blocks // 2 - 1), by_job, last, final])
+    layouts = [*[by_job, by_machine] * (blocks // 2 - 1), by_job, last, final]
+    return Operations(operation, row_job, step, unfinished, layouts, by_machine)
+
+
+def target_tokens(state: JSSPState, operations: Operations, successor: Int[Tensor, "row operation"]) -> Int[Tensor, " token"]:
+    """The token that follows each token on its machine, -1 where none does."""
+    own = operations.row_job * state.operations + operations.step  # among the operations of all rows
+    token = torch.full((successor.numel(),), -1, device=own.device).index_copy_(
+        0, own, torch.arange(len(own), device=own.device)
+    )
+    target = successor.flatten()[own]
+    first = own - own % successor.shape[1]
+    return token[(first + target).clamp(min=0)].where(target >= 0, -1)
 
 
 def sinusoids(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position d"]:

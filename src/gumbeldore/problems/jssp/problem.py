@@ -11,7 +11,8 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.problem import Examples, Problem, State, precise
+from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.problems.local_search import polish_schedules
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,13 @@ class JSSP(Problem[JSSPState]):
     ) -> Examples[JSSPState]:
         """A random prefix of each schedule: its first q - 1 actions, q uniform in 1 .. L - 1 for a schedule of L actions.
 
-        The last action is never the target: there is only one choice left.
+        The last action is never the target: there is only one choice left. An operation's successor is the next one on its machine.
         """
         choices = ((actions >= 0).sum(1) - 1).clamp(min=1)
         steps = (torch.rand(len(choices), generator=generator, dtype=torch.float64).to(choices.device) * choices).long()
-        return Examples(self.prefix(state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1))
+        prefix, target = self.prefix(state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1)
+        whole = actions.shape[1] == state.jobs * state.operations and not bool(state.scheduled.any())
+        return Examples(prefix, target, machine_successors(state, actions) if whole else None)
 
     def prefix(self, state: JSSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> JSSPState:
         """What `replay` does, several times faster: only the availability times are computed action by action."""
@@ -165,6 +168,29 @@ class JSSP(Problem[JSSPState]):
             end = completion(available.take(used), 0, time)
             available.put_(used, end.expand_as(used))
         return replace(state, scheduled=scheduled, available=available.view(rows, columns)[:, :-1].contiguous())
+
+    def polish(self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+        """Tabu search, `effort` moves per operation. Of all sequences of actions that lead to its schedule, it returns the one in
+        the order of starts: one target instead of many that are equally good."""
+        require(
+            actions.shape[1] == state.jobs * state.operations and not bool(state.scheduled.any()),
+            "`polish` needs complete schedules of full instances.",
+        )
+        times, machines = state.times[state.instance], state.machines[state.instance]
+        return polish_schedules(times, machines, actions, seeds, effort * actions.shape[1])
+
+    def variants(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[JSSPState]:
+        """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""
+        count = min(count, 2)
+        rows = torch.arange(state.row_count, device=state.device).repeat_interleave(count)
+        same, tag = state.rows(rows).compact(), torch.arange(count, device=state.device).repeat(state.row_count)
+        backwards = tag.bool()[:, None, None]
+        times, machines = (torch.where(backwards, each.flip(2), each) for each in (same.times, same.machines))
+        return Variants(replace(same, times=times, machines=machines), tag, count)
+
+    def translated(self, state: JSSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        """A schedule of the reversed shop, read backwards, keeps the orders on all machines, and so its longest path."""
+        return torch.where(tag.bool()[:, None], actions.flip(1), actions)
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.
@@ -190,6 +216,15 @@ def occurrence(values: Int[Tensor, "row depth"], kinds: int) -> Int[Tensor, "row
     counts.scatter_add_(1, values, torch.ones_like(values))
     first = (counts.cumsum(1) - counts).gather(1, ordered)
     return torch.empty_like(values).scatter_(1, order, torch.arange(values.shape[1], device=values.device) - first)
+
+
+def machine_successors(state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row operation"]:
+    """The operation that follows each one (job * M + step) on its machine in complete schedules, -1 for the last ones."""
+    operation = actions * state.operations + occurrence(actions, state.jobs)
+    machine = state.machines[state.instance].flatten(1).gather(1, operation)
+    line = operation.gather(1, machine.argsort(dim=1, stable=True)).view(len(actions), state.operations, state.jobs)
+    following = torch.nn.functional.pad(line[..., 1:], (0, 1), value=-1)
+    return torch.empty_like(operation).scatter_(1, line.flatten(1), following.flatten(1))
 
 
 def check_times(times: Num[Tensor, "batch job operation"]) -> None:

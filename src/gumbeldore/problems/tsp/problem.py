@@ -11,8 +11,17 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, precise
-from gumbeldore.problems.geometry import all_true, augment, check_nearest, nearest_candidates, points_at
+from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.problems.geometry import (
+    ISOMETRIES,
+    all_true,
+    augment,
+    check_nearest,
+    drawn_first,
+    isometry,
+    nearest_candidates,
+    points_at,
+)
 from gumbeldore.problems.local_search import polish_tours
 
 
@@ -151,10 +160,30 @@ class TSP(Problem[TSPState]):
         require(state.visited.shape[1] == actions.shape[1] + 1, "`polish` needs complete tours of full instances.")
         tours = torch.cat([state.start[:, None], actions], 1)
         tours = polish_tours(state.coordinates[state.instance], tours, seeds, effort * tours.shape[1])
-        first = (tours == state.start[:, None]).int().argmax(1, keepdim=True)
-        return tours.gather(1, (first + torch.arange(1, tours.shape[1], device=tours.device)) % tours.shape[1])
+        return begun_at(tours, state.start)
+
+    def variants(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TSPState]:
+        """Isometries of the square, and other cities to begin with. The tag is that city."""
+        cities = state.visited.shape[1]
+        drawn = drawn_first(seeds, ISOMETRIES * cities, count)
+        count = drawn.shape[1]
+        rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
+        same = state.rows(rows).compact()
+        begin = (state.start[rows] + drawn.flatten() // ISOMETRIES) % cities
+        visited = torch.zeros_like(same.visited).scatter_(1, begin[:, None], True)
+        points = isometry(same.coordinates, drawn.flatten() % ISOMETRIES)
+        return Variants(replace(same, coordinates=points, start=begin, current=begin, visited=visited), begin, count)
+
+    def translated(self, state: TSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+        return begun_at(torch.cat([tag[:, None], actions], 1), state.start)
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates
         gap = points_at(coordinates, state.instance, a) - points_at(coordinates, state.instance, b)
         return gap.to(state.length.dtype).square_().sum(1).sqrt_()
+
+
+def begun_at(tours: Int[Tensor, "row city"], start: Int[Tensor, " row"]) -> Int[Tensor, "row depth"]:
+    """The actions of closed tours from another city on."""
+    first = (tours == start[:, None]).int().argmax(1, keepdim=True)
+    return tours.gather(1, (first + torch.arange(1, tours.shape[1], device=tours.device)) % tours.shape[1])

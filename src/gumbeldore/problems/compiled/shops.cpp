@@ -1,0 +1,235 @@
+// Local search for job shops: tabu search over insertions within the blocks of a critical path (Nowicki and Smutnicki 1996; Balas and
+// Vazacopoulos 1998; lists and tenures as in Zhang et al. 2007). `local_search.py` calls the function at the end.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "random.h"
+
+namespace {
+constexpr int PATIENCE = 400;  // moves without improvement after which the search goes back to the best schedule ...
+constexpr int WALK = 8;        // ... and makes so many random ones
+constexpr double ROUNDING = 1e-12;
+
+struct Move {
+    int machine, from, to;  // the operation at position `from` of the machine goes to position `to`
+    double makespan;        // an estimate, exact for most
+    bool tabu;
+};
+
+// A schedule as one order of jobs per machine. Operations are numbered job by job: o = job * operations + step.
+class Shop {
+  public:
+    Shop(const double *times, const int *machines, int jobs, int operations, const int *actions)
+        : jobs(jobs), steps(operations), count(jobs * operations), time(times), machine(machines), at((size_t)count),
+          place(count), head(count), tail(count), order(count), open(count), tabu((size_t)count * jobs, 0) {
+        std::vector<int> filled(operations, 0), next(jobs, 0);
+        for (int i = 0; i < count; i++) {
+            int o = actions[i] * steps + next[actions[i]]++;
+            put(machine[o], filled[machine[o]]++, o);
+        }
+        measure();
+    }
+
+    double makespan = 0;
+    std::vector<int> sequences() const { return at; }
+    void restore(const std::vector<int> &known) {
+        for (int m = 0; m < steps; m++)
+            for (int i = 0; i < jobs; i++) put(m, i, known[m * jobs + i]);
+        measure();
+    }
+
+    // One step of the tabu search, or a random one. False if the schedule is optimal: its critical path leaves nothing to move.
+    bool step(int now, double best, bool anywhere, Random &random) {
+        find_moves(now, best, random);
+        if (moves.empty()) return false;
+        const Move *chosen = nullptr;
+        for (const Move &move : moves)
+            if (!move.tabu && (chosen == nullptr || move.makespan < chosen->makespan)) chosen = &move;
+        if (anywhere || chosen == nullptr) chosen = &moves[random.below((int)moves.size())];
+        int tenure = 10 + jobs / steps;
+        make(*chosen, now + tenure + random.below(1 + (jobs <= 2 * steps ? 2 : 1) * tenure / 5));
+        measure();
+        return true;
+    }
+
+    // Jobs in the order in which their operations start; of those that start together, what ends first comes first.
+    void write(int *actions) {
+        std::vector<int> all(count);
+        for (int o = 0; o < count; o++) all[o] = o;
+        std::sort(all.begin(), all.end(), [&](int a, int b) {
+            if (head[a] != head[b]) return head[a] < head[b];
+            return time[a] != time[b] ? time[a] < time[b] : a < b;
+        });
+        for (int i = 0; i < count; i++) actions[i] = all[i] / steps;
+    }
+
+  private:
+    int jobs, steps, count;
+    const double *time;
+    const int *machine;
+    std::vector<int> at, place;        // the operation at [machine * jobs + position], and its position
+    std::vector<double> head, tail;    // the longest way to the start of an operation, and from its start to the end
+    std::vector<int> order, open;      // operations so that each comes after those it waits for; how many it waits for
+    std::vector<int> tabu;             // [machine][job a][job b]: until when a may not come before b again
+    std::vector<Move> moves;
+    std::vector<int> path;
+    std::vector<double> heads;
+
+    void put(int m, int position, int o) {
+        at[m * jobs + position] = o;
+        place[o] = position;
+    }
+    int before_in_job(int o) const { return o % steps ? o - 1 : -1; }
+    int after_in_job(int o) const { return (o + 1) % steps ? o + 1 : -1; }
+    int before_on_machine(int o) const { return place[o] ? at[machine[o] * jobs + place[o] - 1] : -1; }
+    int after_on_machine(int o) const { return place[o] + 1 < jobs ? at[machine[o] * jobs + place[o] + 1] : -1; }
+    double end(int o) const { return o < 0 ? 0 : head[o] + time[o]; }
+    double after(int o) const { return o < 0 ? 0 : tail[o]; }
+    int &forbidden(int a, int b) { return tabu[((size_t)machine[a] * jobs + a / steps) * jobs + b / steps]; }
+
+    // Heads, tails and the makespan of the present orders.
+    void measure() {
+        int last = 0;
+        for (int o = 0; o < count; o++)
+            if ((open[o] = (o % steps != 0) + (place[o] != 0)) == 0) order[last++] = o;
+        makespan = 0;
+        for (int i = 0; i < last; i++) {
+            int o = order[i];
+            head[o] = std::max(end(before_in_job(o)), end(before_on_machine(o)));
+            makespan = std::max(makespan, head[o] + time[o]);
+            for (int next : {after_in_job(o), after_on_machine(o)})
+                if (next >= 0 && --open[next] == 0) order[last++] = next;
+        }
+        for (int i = last - 1; i >= 0; i--) {
+            int o = order[i];
+            tail[o] = time[o] + std::max(after(after_in_job(o)), after(after_on_machine(o)));
+        }
+    }
+
+    // A critical path; where it forks, a random branch.
+    void find_path(Random &random) {
+        path.clear();
+        int o = -1, seen = 0;
+        for (int i = 0; i < count; i++)
+            if (is_critical(order[i], 0) && random.below(++seen) == 0) o = order[i];
+        while (o >= 0) {
+            path.push_back(o);
+            int job = after_in_job(o), other = after_on_machine(o);
+            bool by_job = job >= 0 && is_critical(job, end(o)), by_machine = other >= 0 && is_critical(other, end(o));
+            o = by_job && by_machine ? (random.below(2) ? job : other) : by_job ? job : by_machine ? other : -1;
+        }
+    }
+    bool is_critical(int o, double start) const { return head[o] == start && head[o] + tail[o] >= makespan * (1 - ROUNDING); }
+
+    // Operations of a block to its end or its beginning, and its ends to anywhere in it, where that cannot make a cycle.
+    void find_moves(int now, double best, Random &random) {
+        find_path(random);
+        moves.clear();
+        for (size_t first = 0, last; first < path.size(); first = last + 1) {
+            for (last = first; last + 1 < path.size() && machine[path[last + 1]] == machine[path[first]]; last++) {
+            }
+            int m = machine[path[first]], begin = place[path[first]], finish = place[path[last]];
+            bool opens = first == 0, closes = last + 1 == path.size();
+            for (int i = begin; i < finish; i++) {
+                if (!closes) forward(m, i, finish, now, best);
+                if (!opens) backward(m, i + 1, begin, now, best);
+            }
+            for (int i = begin + 1; i < finish; i++) {
+                if (!opens) forward(m, begin, i, now, best);
+                if (!closes) backward(m, finish, i, now, best);
+            }
+        }
+    }
+
+    // Move the operation at `from` right behind that at `to` > `from`.
+    void forward(int m, int from, int to, int now, double best) {
+        const int *line = &at[m * jobs];
+        int u = line[from], v = line[to];
+        if (after(after_in_job(u)) > tail[v]) return;
+        int size = to - from;
+        heads.resize(size + 1);
+        double free = end(before_on_machine(u));
+        bool is_tabu = false;
+        for (int i = 1; i <= size; i++) {
+            int o = line[from + i];
+            heads[i] = std::max(end(before_in_job(o)), free);
+            free = heads[i] + time[o];
+            is_tabu |= forbidden(o, u) > now;
+        }
+        heads[0] = std::max(end(before_in_job(u)), free);
+        double rest = time[u] + std::max(after(after_in_job(u)), after(after_on_machine(v))), estimate = heads[0] + rest;
+        for (int i = size; i >= 1; i--) {
+            int o = line[from + i];
+            rest = time[o] + std::max(after(after_in_job(o)), rest);
+            estimate = std::max(estimate, heads[i] + rest);
+        }
+        moves.push_back({m, from, to, estimate, is_tabu && estimate >= best});
+    }
+
+    // Move the operation at `from` right before that at `to` < `from`.
+    void backward(int m, int from, int to, int now, double best) {
+        const int *line = &at[m * jobs];
+        int v = line[from], u = line[to];
+        if (end(before_in_job(v)) > end(u)) return;
+        int size = from - to;
+        heads.resize(size + 1);
+        heads[0] = std::max(end(before_in_job(v)), end(before_on_machine(u)));
+        double free = heads[0] + time[v];
+        bool is_tabu = false;
+        for (int i = 0; i < size; i++) {
+            int o = line[to + i];
+            heads[i + 1] = std::max(end(before_in_job(o)), free);
+            free = heads[i + 1] + time[o];
+            is_tabu |= forbidden(v, o) > now;
+        }
+        double rest = after(after_on_machine(v)), estimate = 0;
+        for (int i = size - 1; i >= 0; i--) {
+            int o = line[to + i];
+            rest = time[o] + std::max(after(after_in_job(o)), rest);
+            estimate = std::max(estimate, heads[i + 1] + rest);
+        }
+        estimate = std::max(estimate, heads[0] + time[v] + std::max(after(after_in_job(v)), rest));
+        moves.push_back({m, from, to, estimate, is_tabu && estimate >= best});
+    }
+
+    // Carries a move out. Until `until` no pair of operations whose order it changes may go back.
+    void make(const Move &move, int until) {
+        int o = at[move.machine * jobs + move.from], direction = move.to > move.from ? 1 : -1;
+        for (int i = move.from; i != move.to; i += direction) {
+            int other = at[move.machine * jobs + i + direction];
+            (direction > 0 ? forbidden(o, other) : forbidden(other, o)) = until;
+            put(move.machine, i, other);
+        }
+        put(move.machine, move.to, o);
+    }
+};
+}  // namespace
+
+// Replaces schedules, as the jobs whose next operations are appended one by one, by ones that are not longer, in the order of their starts.
+extern "C" void gumbeldore_polish_shops(const double *times, const int *machines, const int64_t *seeds, int count, int jobs,
+                                        int operations, int rounds, int *actions) {
+    int size = jobs * operations;
+    for (int i = 0; i < count; i++, times += size, machines += size, actions += size) {
+        Random random(seeds[i]);
+        Shop shop(times, machines, jobs, operations, actions);
+        std::vector<int> best = shop.sequences();
+        double shortest = shop.makespan;
+        for (int now = 1, since = 0, walk = 0; now <= rounds; now++) {
+            if (!shop.step(now, shortest, walk > 0, random)) break;
+            walk -= walk > 0;
+            if (shop.makespan < shortest) {
+                best = shop.sequences();
+                shortest = shop.makespan;
+                since = 0;
+            } else if (++since == PATIENCE) {
+                shop.restore(best);
+                walk = WALK;
+                since = 0;
+            }
+        }
+        shop.restore(best);
+        shop.write(actions);
+    }
+}

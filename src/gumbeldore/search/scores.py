@@ -1,0 +1,75 @@
+"""How the candidates of an expansion are ranked: by probability, by probability within each variant, or by Gumbels."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from gumbeldore.search import gumbel
+from gumbeldore.search.expansion import CUT, Perturb
+
+NOISE = 1 << 14
+"""How many random numbers are drawn at once, if that is enough for several levels of a search."""
+
+LAST = 1 << 30
+"""The rank, within a variant, of all that is not among the best of its slot."""
+
+
+def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
+    """Deterministic beam search: the score is the total log-probability."""
+    return total.clone()
+
+
+def by_probability_within(variants: int, some: range | None = None) -> Perturb:
+    """Beam searches side by side, one for each of `some` of the root's children (None: all): each keeps its most probable sequences.
+
+    Of all candidates below a child the r-th best (from 0) has the score -(r * variants + child), from which its own children know
+    theirs. The width is to be shared equally.
+    """
+    chosen = range(variants) if some is None else some
+
+    def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
+        none = total == -torch.inf
+        if depth == 0:
+            child = torch.arange(total.shape[2], device=total.device)
+            others = (child < chosen.start) | (child >= chosen.stop)
+            return (-child).to(total.dtype).masked_fill(others, CUT).expand_as(total).masked_fill(none, -torch.inf)
+        best, action = total.topk(min(-(-total.shape[1] // len(chosen)), total.shape[2]), dim=2)
+        below = (-score.clamp(min=-(2.0**50))).long() % variants
+        rank = _rank_within(best, below, variants)
+        full = -(LAST * variants + below).to(total.dtype)[..., None].expand_as(total)
+        ranked = full.scatter(2, action, -(rank * variants + below[..., None]).to(total.dtype))
+        return ranked.masked_fill(none, -torch.inf)
+
+    return perturb
+
+
+def _rank_within(
+    value: Float[Tensor, "batch beam best"], group: Int[Tensor, "batch beam"], groups: int
+) -> Int[Tensor, "batch beam best"]:
+    """How many values of the same group are larger; of equal ones the first counts as larger."""
+    order = value.flatten(1).argsort(dim=1, descending=True, stable=True)
+    ordered = group[..., None].expand_as(value).flatten(1).gather(1, order)[..., None]
+    before = (ordered == torch.arange(groups, device=group.device)).cumsum(1) - 1
+    return torch.empty_like(order).scatter_(1, order, before.gather(2, ordered).squeeze(2)).view_as(value)
+
+
+def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
+    """Stochastic beam search: Gumbels of the children, conditioned on their maximum being the parent's (appendix A)."""
+    seeds, block = gumbel.substreams(seeds, (index,)), range(0)
+    noise = torch.empty(0)
+
+    def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
+        nonlocal block, noise
+        if depth not in block or noise.shape[1:] != total.shape:
+            block = range(depth, depth + max(1, NOISE // total.numel()))
+            noise = gumbel.gumbels_by_depth(seeds, block, tuple(total.shape[1:]))
+        return gumbel.gumbels_with_maximum(total, noise[depth - block.start], score)
+
+    return perturb
+
+
+def root_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Float[Tensor, " batch"]:
+    """The Gumbel of the root in a round; with it the unnormalised estimator (eq. 3) is unbiased."""
+    return gumbel.gumbels(seeds, (index,), (1,)).squeeze(1)
