@@ -89,8 +89,8 @@ def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(ins
 
 def test_what_cannot_be_asked_for_is_refused_by_name():
     shop = KITS["jssp"].instances.problem
-    with pytest.raises(SettingsError, match="`local_search` must be 0 for jssp: it has no local search"):
-        refinement(KITS["jssp"], shop, 1, None)
+    with pytest.raises(SettingsError, match="`local_search` must be 0 for gomoku: it has no local search"):
+        refinement(KITS["gomoku"], KITS["gomoku"].problem, 1, None)
     with pytest.raises(SettingsError, match="`polish` must be above 0 seconds"):
         refinement(KITS["jssp"], shop, 0, -1.0)
     with pytest.raises(SettingsError, match="a kit with `polishers`"):

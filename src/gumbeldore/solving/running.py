@@ -53,7 +53,9 @@ class Effort:
 
     @property
     def chosen(self) -> Sampler:
-        return preset(self.sampler) if isinstance(self.sampler, str) else self.sampler
+        """The sampler; one that plans for a number of sequences is told how many are asked for."""
+        sampler: Any = preset(self.sampler) if isinstance(self.sampler, str) else self.sampler
+        return replace(sampler, sequences=self.sequences) if self.sequences and hasattr(sampler, "sequences") else sampler
 
     @property
     def limits(self) -> Limits:

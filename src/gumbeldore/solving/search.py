@@ -20,6 +20,9 @@ from gumbeldore.solutions import Solutions
 KEPT = 16
 """So many of the best sequences of an instance are kept: a file's own rule may rank them otherwise, and polishing may use several."""
 
+WIDTH = 16
+"""The sequences of a round, where a sampler does not say how many it has."""
+
 REPORTED = 0.1
 """Seconds between two reports of how far a search is."""
 
@@ -161,6 +164,7 @@ class _Watch:
     report: Callable[[float], None]
     start: float = field(default_factory=lambda: monotonic())
     rounds: int = 0  # that are over
+    sequences: int = 0  # of each instance
     calls: int = 0  # of the policy in this round
     rows: int = 0  # that went through it
     reported: float = 0.0
@@ -188,19 +192,20 @@ class _Watch:
 
     def _fraction(self) -> float:
         """Of the limit that is nearest."""
-        position = self.rounds + min(1.0, self.calls / max(1, self.horizon))
-        parts = [position / rounds for rounds in [self._expected_rounds()] if rounds]
+        within = min(1.0, self.calls / max(1, self.horizon)) * getattr(self.sampler, "beam_width", WIDTH)
+        parts = [(self.sequences + within) / total for total in [self._expected()] if total]
         if self.limits.seconds is not None:
             parts.append(self.elapsed / self.limits.seconds)
         return min(0.99, max(parts, default=0.0))
 
-    def _expected_rounds(self) -> int | None:
-        own = getattr(self.sampler, "rounds", 1)
-        if self.limits.sequences is None:
-            return None if self.limits.repeat else own
-        width = getattr(self.sampler, "beam_width", 0) or getattr(self.sampler, "samples", 1)
-        wanted = -(-self.limits.sequences // width)
-        return wanted if self.limits.repeat else min(own, wanted)
+    def _expected(self) -> int | None:
+        """How many sequences there will be, as far as that is known."""
+        named = [getattr(self.sampler, name, None) for name in ("sequences", "samples")]
+        steps = getattr(self.sampler, "rounds", 1) * getattr(self.sampler, "beam_width", WIDTH)
+        own = next((count for count in named if count), steps)
+        if self.limits.repeat:
+            return self.limits.sequences
+        return min(own, self.limits.sequences or own)
 
 
 class _Tally:
@@ -219,6 +224,7 @@ class _Tally:
         diagnostics, top = solutions.diagnostics, solutions.top(KEPT)
         counts = (solutions.filled.sum(1), diagnostics.evaluations, diagnostics.evaluations_shared)
         self.now = torch.stack([count.cpu() for count in counts])
+        self.watch.sequences = self.fewest
         self.mass = diagnostics.remaining_mass.tolist()
         self.exhausted = max(self.mass) <= 0
         rows = zip(top.actions.tolist(), top.objective.tolist(), top.filled.tolist(), strict=True)
