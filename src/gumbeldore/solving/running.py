@@ -62,7 +62,8 @@ class Effort:
         asked = self.time_limit is not None or self.sequences is not None
         by_name = isinstance(self.sampler, str)
         usual = TIME_LIMIT if by_name and not asked else None
-        return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, greedy=by_name, repeat=asked)
+        repeat = asked and (self.time_limit is not None or not hasattr(self.chosen, "sequences"))
+        return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, greedy=by_name, repeat=repeat)
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,7 @@ class Limits:
     seconds: float | None = None  # of the clock; a first greedy answer may take longer
     sequences: int | None = None  # in whole rounds
     greedy: bool = False  # take a greedy answer first, as is always done if time is limited
-    repeat: bool = (
-        False  # start again with other random numbers, as often as the limits allow, where the sampler ends before them
-    )
+    repeat: bool = False  # where the sampler ends before the limits, start again with other random numbers
 
     def __post_init__(self) -> None:
         require(
