@@ -40,7 +40,7 @@ class FilesSettings:
     preset: Literal["fast", "balanced", "best"] = "balanced"  # how hard to search
     time_limit: float | None = None  # seconds per instance; by default 10 for a preset, none for a sampler of your own
     sequences: int | None = None  # how many to sample per instance, in whole rounds
-    local_search: int = 0  # afterwards: attempts per node of a quick local search from the best sequences
+    local_search: int = 0  # afterwards: attempts per node or operation of a quick local search from the best sequences
     polish: float | None = None  # afterwards: seconds per instance for PyVRP or CP-SAT to go on from the best sequences
     nearest: int | None = None  # go on only to so many nearest nodes, 0: to all; by default 100 for routes of 300 nodes or more
     problem: str | None = None  # the problem of the files, where guessing fails; also file.py:KIT, which executes that file
