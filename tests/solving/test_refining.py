@@ -71,8 +71,9 @@ def test_without_an_installed_solver_the_local_search_polishes(instances, weight
     polished = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy(), polish=1.0)
     assert [stage.by for stage in polished.stages] == [POLICY, "local search"]
     assert polished.cost < polished.stages[0].cost
-    with pytest.raises(SettingsError, match="`polish` for jssp needs ortools, not installed"):
-        solve(instances / FILES["jssp"], policy=weights["jssp"], sampler=Greedy(), polish=1.0)
+    game = replace(KITS["gomoku"], polishers={"ortools": KITS["jssp"].polishers["ortools"]})  # has no local search
+    with pytest.raises(SettingsError, match="`polish` for gomoku needs ortools, not installed"):
+        refinement(game, game.problem, 0, 1.0)
 
 
 def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(instances, weights):
@@ -94,6 +95,6 @@ def test_what_cannot_be_asked_for_is_refused_by_name():
     with pytest.raises(SettingsError, match="`polish` must be above 0 seconds"):
         refinement(KITS["jssp"], shop, 0, -1.0)
     with pytest.raises(SettingsError, match="a kit with `polishers`"):
-        refinement(replace(KITS["jssp"], polishers={}), shop, 0, 1.0)
+        refinement(KITS["gomoku"], KITS["gomoku"].problem, 0, 1.0)
     assert refinement(KITS["jssp"], shop, 0, None) is None
     assert util.find_spec("ortools") is None or refinement(KITS["jssp"], shop, 0, 2.0).name == "ortools"
