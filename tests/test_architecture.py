@@ -135,8 +135,17 @@ def test_only_evaluation_and_the_command_line_know_evaluation():
         assert "evaluation" not in rooms(name), name
 
 
+def test_solving_knows_problems_by_their_kits_only():
+    for name in modules("solving"):
+        assert rooms(name) <= {"solving", "problems", "networks", "search", "training", *CONTRACTS}, name
+        strangers = [m for m in imports(name) if m.split(".")[1] == "problems" and m.count(".") > 2]
+        assert not strangers, name
+    for room in ("problems", "networks", "search", "training"):
+        assert all("solving" not in rooms(name) for name in modules(room))
+
+
 def test_only_the_command_line_knows_the_command_line():
-    others = ("problems", "networks", "search", "training", "conformance", "evaluation", *CONTRACTS)
+    others = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", *CONTRACTS)
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name
 

@@ -1,5 +1,7 @@
 """Gumbeldore: neural solvers for combinatorial problems, trained without expert solutions."""
 
+from typing import TYPE_CHECKING, Any
+
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import CheckpointError, ContractError, GumbeldoreError, SettingsError
 from gumbeldore.policy import Network, Policy
@@ -16,6 +18,9 @@ from gumbeldore.training.checkpoint import load_state, save_state
 from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.settings import Stage, TrainingSettings
+
+if TYPE_CHECKING:
+    from gumbeldore.solving import solve, solve_all
 
 __all__ = [
     "BeamSearch",
@@ -55,5 +60,16 @@ __all__ = [
     "save_policy",
     "save_state",
     "self_improve",
+    "solve",
+    "solve_all",
     "solve_mixed",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`solve` and `solve_all`, which read all kits, are imported when they are first used."""
+    if name in ("solve", "solve_all"):
+        from gumbeldore import solving
+
+        return getattr(solving, name)
+    raise AttributeError(f"module 'gumbeldore' has no attribute {name!r}")

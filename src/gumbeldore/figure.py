@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from gumbeldore.files import write_atomically
 
@@ -28,6 +29,13 @@ def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[
     finally:
         figure.clear()
         gc.collect()  # thousands of objects that refer to each other, which a long training would gather otherwise
+
+
+def fitting(points: Float[np.ndarray, "point 2"], area: float = 26.0) -> tuple[float, float]:
+    """The width and height of a picture in inches that shows points in the plane without empty margins; at most three times as long as wide."""
+    across, up = np.ptp(points, axis=0).astype(np.float64) + 1e-9
+    ratio = float(np.clip(across / up, 1 / 3, 3))
+    return (area * ratio) ** 0.5, (area / ratio) ** 0.5 + 0.4  # a title
 
 
 def colours(count: int) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,15 @@ import matplotlib.image
 import numpy as np
 import pytest
 from kits import KITS
-from rich.console import Console
 from routing import awake, random_actions, seeded
 
 from gumbeldore import save_policy
 from gumbeldore.cli import main
-from gumbeldore.cli import solve as solving
+from gumbeldore.cli import solve_problem as solving
 from gumbeldore.cli.catalogue import CATALOGUE
-from gumbeldore.cli.run_settings import RunSettings, SamplerSettings
-from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.cli.run_settings import RunSettings
+from gumbeldore.cli.solve_sampler import SolveSampler
+from gumbeldore.errors import CheckpointError
 from gumbeldore.problems.cvrp.instances import CVRPRecipe
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.gomoku.verify import verify_gomoku
@@ -30,6 +30,7 @@ from gumbeldore.problems.kit import Recipe
 from gumbeldore.problems.tsp import kit as tsp_kit
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.problems.tsp.verify import verify_tsp
+from gumbeldore.solving import running
 
 FEW = ["--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu"]
 SMALL = {
@@ -61,9 +62,9 @@ def policies(tmp_path_factory) -> Path:
 def solve(policies, tmp_path):
     """Runs the command; returns the records it saved."""
 
-    def run(name: str, *arguments: str) -> list[dict[str, Any]]:
+    def run(name: str, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
         folder = tmp_path / "solved"
-        assert main(["solve", name, "--policy", str(policies / name), "--folder", str(folder), *FEW, *arguments]) == 0
+        assert main(["solve", name, "--policy", str(policies / name), "--folder", str(folder), *FEW, *arguments]) == code
         return json.loads((folder / "solutions.json").read_text())
 
     return run
@@ -174,7 +175,10 @@ def test_random_instances_are_those_that_generate_writes(solve, tmp_path):
     arguments = ["--customers", "5", "--capacity", "15", "--count", "2", "--seed", "3"]
     assert main(["generate", "cvrp", "--out", str(tmp_path / "same.npz"), *arguments]) == 0
     drawn = solve("cvrp", *arguments)
-    assert solve("cvrp", "--instances", str(tmp_path / "same.npz"), "--seed", "3") == drawn
+    read = solve("cvrp", "--instances", str(tmp_path / "same.npz"), "--seed", "3")
+    origins = [(record.pop("file"), record.pop("row")) for record in read]
+    assert origins == [(str(tmp_path / "same.npz"), row) for row in range(2)]
+    assert read == drawn
 
 
 def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, monkeypatch):
@@ -189,13 +193,14 @@ def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, 
     assert drawn[0][1] == "tour length 800"
 
 
-def test_an_interrupt_keeps_the_best_of_the_rounds_before_it(solve, monkeypatch, capsys):
-    complete = solve("tsp", "--cities", "6", "--count", "2")
-    build = SamplerSettings.build
+def stopping_after_a_round(monkeypatch) -> None:
+    """As if Ctrl-C were pressed in the second round."""
+    build = SolveSampler.build
 
     def interrupted(settings, epoch=1):
         sampler = build(settings, epoch)
 
+        @dataclass(frozen=True)
         class Stopping(type(sampler)):
             def stream(self, *arguments):
                 yield next(super().stream(*arguments))
@@ -203,55 +208,73 @@ def test_an_interrupt_keeps_the_best_of_the_rounds_before_it(solve, monkeypatch,
 
         return Stopping(sampler.beam_width, sampler.rounds, sigma=sampler.sigma, memory=sampler.memory)
 
-    monkeypatch.setattr(SamplerSettings, "build", interrupted)
-    stopped = solve("tsp", "--cities", "6", "--count", "2")
+    monkeypatch.setattr(SolveSampler, "build", interrupted)
+
+
+def test_an_interrupt_keeps_the_best_of_the_rounds_before_it(solve, monkeypatch, capsys):
+    complete = solve("tsp", "--cities", "6", "--count", "2")
+    stopping_after_a_round(monkeypatch)
+    stopped = solve("tsp", "--cities", "6", "--count", "2", code=130)
     assert "Interrupted: these are the best" in " ".join(capsys.readouterr().out.split())
     assert [record["instance"] for record in stopped] == [0, 1]
     assert all(early["cost"] >= late["cost"] for early, late in zip(stopped, complete, strict=True))
 
 
+def interrupting(monkeypatch, at: int | None = None) -> None:
+    """As if Ctrl-C were pressed when instances with so many cities, or any, are begun."""
+    search = running.search
+
+    def interrupted(problem, policy, sampler, piece, *rest):
+        if at in (None, piece.state.coordinates.shape[1]):
+            raise KeyboardInterrupt
+        return search(problem, policy, sampler, piece, *rest)
+
+    monkeypatch.setattr(running, "search", interrupted)
+
+
 def test_an_interrupt_between_sizes_keeps_the_sizes_that_are_done(solve, tmp_path, monkeypatch):
     files = [file_of(tmp_path / f"{cities}.npz", TSPRecipe(cities, 2)) for cities in (5, 6)]
-    search_part = solving._search_part
-
-    def interrupted(sampler, problem, policy, state, *rest):
-        if state.coordinates.shape[1] == 6:
-            raise KeyboardInterrupt
-        search_part(sampler, problem, policy, state, *rest)
-
-    monkeypatch.setattr(solving, "_search_part", interrupted)
-    assert [len(record["tour"]) for record in solve("tsp", "--instances", *files)] == [5, 5]
+    interrupting(monkeypatch, at=6)
+    assert [len(record["tour"]) for record in solve("tsp", "--instances", *files, code=130)] == [5, 5]
 
 
 def test_an_interrupt_before_anything_was_found_saves_nothing(policies, tmp_path, monkeypatch):
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(solving, "_search_part", interrupted)
+    interrupting(monkeypatch)
     assert main(["solve", "tsp", "--policy", str(policies / "tsp"), "--folder", str(tmp_path / "out"), *FEW]) == 130
-    assert not (tmp_path / "out").exists()
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_batch_that_is_cut_to_the_memory_gives_the_same_tours(solve, monkeypatch):
     arguments = ["--cities", "6", "--count", "5"]
     whole = solve("tsp", *arguments)
     sizes = []
-    search_part = solving._search_part
-    monkeypatch.setattr(solving, "_search_part", lambda *given: (sizes.append(given[3].row_count), search_part(*given))[1])
+    search = running.search
+    monkeypatch.setattr(running, "search", lambda *given: (sizes.append(len(given[3])), search(*given))[1])
     monkeypatch.setattr("gumbeldore.search.samplers.Sampler.chunks", lambda *_: [slice(0, 2), slice(2, 4), slice(4, 5)])
     assert [record["tour"] for record in solve("tsp", *arguments)] == [record["tour"] for record in whole]
     assert sizes == [2, 2, 1]
 
 
-def test_an_infeasible_solution_is_never_saved(policies, tmp_path, monkeypatch):
-    recipe = solving.default_recipe(CATALOGUE["tsp"])
-    settings = solving.SolveSettings(policies / "tsp", recipe, SamplerSettings(), tmp_path / "out", "cpu")
-    for actions, objective, message in [([1] * 19, 0.0, "infeasible"), (list(range(1, 20)), -1.0, "is worth")]:
-        found = {0: solving.Found(actions, objective, 1, 0.0, 1)}
-        monkeypatch.setattr(solving, "search", lambda *_, found=found: found)
-        with pytest.raises(ContractError, match=message):
-            solving.solve(CATALOGUE["tsp"], settings, Console(quiet=True))
-    assert not (tmp_path / "out").exists()
+@pytest.mark.parametrize(
+    ("actions", "objective", "message"), [([1] * 19, 0.0, "infeasible"), (list(range(1, 20)), -1.0, "is worth")]
+)
+def test_an_infeasible_solution_is_never_saved(actions, objective, message, policies, tmp_path, monkeypatch, capsys):
+    found = running.Found([(actions, objective)], 1, 0.0, 1, 0, 0.0)
+    monkeypatch.setattr(running, "search", lambda *_: iter([[found]]))
+    assert main(["solve", "tsp", "--policy", str(policies / "tsp"), "--folder", str(tmp_path / "out"), *FEW]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_worker_processes_find_the_same_tours(solve):
+    arguments = ["--cities", "6", "--count", "3"]
+    assert solve("tsp", *arguments, "--workers", "1") == solve("tsp", *arguments)
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam"])
+def test_deterministic_samplers_can_be_chosen(method, solve):
+    first, again = (solve("tsp", "--cities", "7", "--seed", "3", "--sampler.method", method) for _ in range(2))
+    assert first == again
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -266,8 +289,8 @@ def test_a_policy_for_another_problem_is_refused_by_name(name, policies):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("jssp", ["--instances", "tsp.npz"], "must hold instances of jssp"),
-        ("tsp", ["--instances", "absent.npz"], "no file of instances absent.npz"),
+        ("jssp", ["--instances", "tsp.npz"], "holds instances of 'tsp', not of jssp"),
+        ("tsp", ["--instances", "absent.npz"], "no file absent.npz"),
         ("tsp", ["--instances", "tsp.npz", "--cities", "7"], "leave out the options of random instances"),
         ("tsp", ["--instances", "tsp.npz", "--instance", "cities.csv"], "leave one of them out"),
         ("tsp", ["--instance", "absent.csv"], "absent.csv"),

@@ -19,7 +19,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
 
   [bold]gumbeldore demo[/bold]                        train a TSP-20 policy from scratch (3 minutes) and compare samplers
   [bold]gumbeldore train[/bold] PROBLEM \\[options]     train by self-improvement; a run lives in a folder and can be resumed
-  [bold]gumbeldore solve[/bold] PROBLEM \\[options]     solve instances of files, or random ones, with a trained policy
+  [bold]gumbeldore solve[/bold] FILE... \\[options]     solve your files: .tsp, .vrp, job shops, points; or random instances of a PROBLEM
   [bold]gumbeldore evaluate[/bold] PROBLEM \\[options]  compare policies, samplers and baselines on test sets, with intervals
   [bold]gumbeldore generate[/bold] PROBLEM \\[options]  write random instances, or a standard test set, into a file
   [bold]gumbeldore label[/bold] PROBLEM \\[options]     solve instances with PyVRP, HGS or CP-SAT; can be interrupted and goes on
@@ -30,8 +30,7 @@ Start with:
   gumbeldore train tsp --folder runs/first        [dim]# the small preset: minutes on a laptop[/dim]
   gumbeldore train tsp --folder runs/first --resume   [dim]# go on after Ctrl-C or a crash[/dim]
   gumbeldore solve tsp --policy runs/first/policy.safetensors --cities 20
-  gumbeldore solve tsp --policy runs/first/policy.safetensors --instance cities.csv
-  gumbeldore solve jssp --policy runs/shops/policy.safetensors --instances labels-6x6.npz labels-10x10.npz   [dim]# any sizes[/dim]
+  gumbeldore solve berlin52.tsp ft10.txt --time-limit 20   [dim]# files of any size and problem, or a folder[/dim]
   gumbeldore label tsp --cities 20 --count 1000 --seconds 0.2 --out labels.npz
   gumbeldore imitate tsp --labels labels.npz --folder runs/imitation
 
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(stderr=True)
     try:
         with _terminable():
-            _call(arguments)
+            code = _call(arguments)
             sys.stdout.flush()
     except GumbeldoreError as error:
         return _refused(console, str(error))
@@ -75,15 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         console.print("Stopped.")
         return STOPPED
-    return 0
+    return code
 
 
 TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
 """How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
 
 
-def _call(arguments: list[str]) -> None:
-    """Does what is asked for."""
+def _call(arguments: list[str]) -> int:
+    """Does what is asked for; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         Console().print(_overview(), highlight=False)
     elif arguments[0] == "--version":
@@ -91,9 +90,10 @@ def _call(arguments: list[str]) -> None:
 
         print(version("gumbeldore"))
     elif arguments[0] in COMMANDS:
-        importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:])
+        return importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:]) or 0
     else:
         raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
+    return 0
 
 
 def _refused(console: Console, reason: str) -> int:

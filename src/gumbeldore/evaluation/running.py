@@ -28,7 +28,7 @@ from gumbeldore.evaluation.report import Cell, Report, Result, report
 from gumbeldore.evaluation.sets import NamedSet, shape
 from gumbeldore.problem import slices
 from gumbeldore.problems.kit import Given, Kit
-from gumbeldore.training.processes import Crew
+from gumbeldore.training.backend import crew
 
 TOLERANCE = 1e-4
 """What a search and the verifier may disagree in, as a fraction: policies see coordinates in single precision."""
@@ -225,8 +225,8 @@ def _work(
     if workers == 0:
         yield from ((number, _solve(methods, item)) for number, item in items.items())
         return
-    with Crew(partial(_desk, methods), workers) as crew:
-        yield from crew.run(items)
+    with crew(partial(_desk, methods), workers) as processes:
+        yield from processes.run(items)
 
 
 def _desk(methods: tuple[Method, ...]) -> Callable[[tuple[int, Any]], list[Answer | Failure]]:

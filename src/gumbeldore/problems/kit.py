@@ -23,7 +23,7 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.baselines import Baseline
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
-from gumbeldore.problems.solvers import Solver
+from gumbeldore.problems.solvers import Limit, Solver
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.solutions import Solutions
 
@@ -78,6 +78,10 @@ class Export:
     read: Callable[[Given, str], list[int]] | None = None  # the actions of such a text, not verified
 
 
+Polisher = Callable[[Given, Sequence[Sequence[int]], Limit, int], list[int]]
+"""An instance, sequences of actions to start from (the best first), how long, seed: the actions of a solution, hopefully a better one."""
+
+
 @runtime_checkable
 class Recipe(Protocol):
     """Settings from which a set of instances follows."""
@@ -125,6 +129,7 @@ class Kit:
     known: Mapping[str, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)  # best known costs of such a set
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # methods to compare with, by name
+    polishers: Mapping[str, Polisher] = field(default_factory=dict)  # solvers that take a start, by module as `experts`
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
     formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
     exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name

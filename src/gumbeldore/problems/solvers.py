@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,28 +89,43 @@ def cp_sat(cp_model: Any, model: Any, limit: Limit, **parameters: int) -> tuple[
 
 
 def pyvrp_routes(
-    points: NDArray[np.float64], demands: NDArray[Any], capacity: int, limit: Limit, seed: int, vehicles: int | None = None
+    points: NDArray[np.float64],
+    demands: NDArray[Any],
+    capacity: int,
+    limit: Limit,
+    seed: int,
+    vehicles: int | None = None,
+    distances: NDArray[np.float64] | None = None,
+    start: Sequence[Sequence[int]] | None = None,
 ) -> list[list[int]]:
-    """The routes of PyVRP's best solution, as customers from 0.
+    """The routes of PyVRP's best solution, as customers from 0. It goes by the given `distances`, and from the routes of `start`.
 
     Its penalty for an excess load is bounded, so loads are scaled up with the distances; otherwise excess would pay.
     """
     pyvrp, stop = outside("pyvrp"), outside("pyvrp.stop")
-    distances = distance_matrix(points)
-    distances = np.rint(distances * (SCALE / (distances.max() or 1.0))).astype(np.int64)
+    matrix = _integers(distance_matrix(points) if distances is None else distances)
     loads = [LOAD_SCALE * int(demand) for demand in demands[1:]]
     data = pyvrp.ProblemData(
         locations=[pyvrp.Location(x=float(x), y=float(y)) for x, y in points],
         clients=[pyvrp.Client(location=1 + index, delivery=[load]) for index, load in enumerate(loads)],
         depots=[pyvrp.Depot(location=0)],
         vehicle_types=[pyvrp.VehicleType(num_available=vehicles or len(loads), capacity=[LOAD_SCALE * capacity])],
-        distance_matrices=[distances],
-        duration_matrices=[np.zeros_like(distances)],
+        distance_matrices=[matrix],
+        duration_matrices=[np.zeros_like(matrix)],
     )
+    first = None if start is None else pyvrp.Solution(data, [list(route) for route in start])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about penalties of its own search; the solution is checked anyway
         end = stop.MaxIterations(int(limit.work)) if limit.work is not None else stop.MaxRuntime(limit.seconds)
-        result = pyvrp.solve(data, stop=end, seed=seed, collect_stats=False, display=False)
+        result = pyvrp.solve(data, stop=end, seed=seed, collect_stats=False, display=False, initial_solution=first)
     if not result.is_feasible():
         raise SolverError(f"PyVRP found no feasible solution in {limit}. Give it more time.")
     return [[activity.idx for activity in route if activity.is_client()] for route in result.best.routes()]
+
+
+def _integers(distances: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Distances up to about `SCALE`; those that are integers already keep their ratios."""
+    factor = SCALE / (distances.max() or 1.0)
+    if factor >= 1 and (distances == np.rint(distances)).all():
+        factor = np.floor(factor)
+    return np.rint(distances * factor).astype(np.int64)

@@ -209,3 +209,9 @@ def path_length(weights: Weights, nodes: Sequence[int]) -> float:
     """The way from the first node over all others to the last one."""
     stops = np.asarray(nodes, dtype=np.int64)
     return float(weights(stops[:-1], stops[1:]).sum())
+
+
+def all_pairs(weights: Weights, count: int) -> Float[np.ndarray, "node node"]:
+    """The distances between all nodes."""
+    a, b = np.indices((count, count)).reshape(2, -1)
+    return weights(a, b).reshape(count, count)

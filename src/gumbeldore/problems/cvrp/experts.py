@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -12,8 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import require
+from gumbeldore.problems.cvrp.files import RoutesCost
+from gumbeldore.problems.cvrp.routes import routes
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.kit import Given
 from gumbeldore.problems.solvers import SHORT, Limit, Solved, distance_matrix, outside, pyvrp_routes
+from gumbeldore.problems.tsplib_weights import all_pairs
 
 NO_CLOCK = 0.0
 """As HGS's time limit; with any other one it starts again after its iterations, until the time is up."""
@@ -78,4 +83,17 @@ def _hygese_routes(
     return [[customer - 1 for customer in route] for route in solver.solve_cvrp(data, rounding=False).routes]
 
 
+def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+    """PyVRP from the best routes, by the distances of the instance's file."""
+    points, demands, capacity = (np.asarray(given.arrays[name]) for name in ("nodes", "demands", "capacity"))
+    distances = None
+    if isinstance(given.cost, RoutesCost):
+        distances = all_pairs(given.cost.weights, len(points))[np.ix_(given.cost.nodes, given.cost.nodes)]
+    found = pyvrp_routes(
+        points.astype(np.float64), demands, int(capacity), limit, seed, distances=distances, start=routes(starts[0])
+    )
+    return [2 * customer + (place == 0) for route in found for place, customer in enumerate(route)]
+
+
 EXPERTS = {"hygese": partial(cvrp_by, "hygese"), "pyvrp": partial(cvrp_by, "pyvrp")}
+POLISHERS = {"pyvrp": polish_by_pyvrp}

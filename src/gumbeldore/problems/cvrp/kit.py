@@ -9,7 +9,7 @@ from pathlib import Path
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.cvrp.baselines import BASELINES
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
-from gumbeldore.problems.cvrp.experts import EXPERTS
+from gumbeldore.problems.cvrp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.cvrp.files import CVRPLIB
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
@@ -45,6 +45,7 @@ KIT = Kit(
     standard=STANDARD,
     experts=EXPERTS,
     baselines=BASELINES,
+    polishers=POLISHERS,
     formats=(CVRPLIB,),
     exports=EXPORTS,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),

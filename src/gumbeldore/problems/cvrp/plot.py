@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.figure import colours, saved_figure
+from gumbeldore.figure import colours, fitting, saved_figure
 
 
 def plot_routes(path: str | Path, nodes: NDArray[np.floating], routes: Sequence[Sequence[int]], title: str) -> None:
     """The subtours of vehicles, each in a colour of its own. Node 0 is the depot, a black square; customer c is node c + 1."""
-    with saved_figure(path, size=(5.2, 5.4)) as axes:
+    width, height = fitting(nodes)
+    with saved_figure(path, size=(width, height + 0.5)) as axes:
         dots = max(6.0, 36 - len(nodes) / 8)
         for route, colour in zip(routes, colours(len(routes)), strict=True):
             stops = nodes[[0, *(customer + 1 for customer in route), 0]]

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import require
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.jssp.verify import build_schedule
+from gumbeldore.problems.kit import Given
 from gumbeldore.problems.solvers import MINUTE, Limit, Solved, cp_sat, outside
 
 
@@ -23,8 +25,17 @@ class Schedule:
     optimal: bool
 
 
-def solve_jssp(times: NDArray[Any], machines: NDArray[np.integer], limit: Limit = MINUTE) -> Schedule:
-    """A short schedule by OR-Tools CP-SAT on one core: optimal within `seconds` up to about 10 jobs on 10 machines."""
+def solve_jssp(
+    times: NDArray[Any],
+    machines: NDArray[np.integer],
+    limit: Limit = MINUTE,
+    seed: int = 0,
+    hint: Sequence[Sequence[int]] | None = None,
+) -> Schedule:
+    """A short schedule by OR-Tools CP-SAT on one core: optimal within `seconds` up to about 10 jobs on 10 machines.
+
+    `hint` is a schedule to start from: when each operation of each job starts.
+    """
     cp_model = outside("ortools.sat.python.cp_model")
     duration = np.asarray(times)
     require(
@@ -43,7 +54,12 @@ def solve_jssp(times: NDArray[Any], machines: NDArray[np.integer], limit: Limit 
     for intervals in load.values():
         model.add_no_overlap(intervals)
     model.minimize(end)
-    solver, optimal = cp_sat(cp_model, model, limit)
+    for job, begins in enumerate(hint or []):
+        for index, begin in enumerate(begins):
+            model.add_hint(start[job][index], int(begin))
+    if hint:
+        model.add_hint(end, max(int(begins[-1]) + int(duration[job, -1]) for job, begins in enumerate(hint)))
+    solver, optimal = cp_sat(cp_model, model, limit, random_seed=seed)
     starts = [[int(solver.value(variable)) for variable in job] for job in start]
     makespan = max(
         begin + int(time)
@@ -58,9 +74,20 @@ def jssp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(jobs_by_start(answer.starts), answer.makespan, answer.optimal)
 
 
+def polish_by_ortools(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+    """CP-SAT with the schedule of the best sequence as a hint."""
+    times, machines = given.arrays["times"], given.arrays["machines"]
+    schedule = build_schedule(times.tolist(), machines.tolist(), starts[0])
+    hint = [[0] * times.shape[1] for _ in times]
+    for interval in schedule:
+        hint[interval.job][interval.operation] = int(interval.start)
+    return jobs_by_start(solve_jssp(times, machines, limit, seed, hint).starts)
+
+
 def jobs_by_start(starts: Sequence[Sequence[int]]) -> list[int]:
     """The jobs of all operations in the order of their starts. Each is then scheduled no later than it was."""
     return [job for _, job in sorted((start, job) for job, row in enumerate(starts) for start in row)]
 
 
 EXPERTS = {"ortools": jssp_by_ortools}
+POLISHERS = {"ortools": polish_by_ortools}

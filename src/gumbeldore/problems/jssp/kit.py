@@ -13,7 +13,7 @@ from gumbeldore.errors import require, require_positive
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp.baselines import BASELINES
-from gumbeldore.problems.jssp.experts import EXPERTS
+from gumbeldore.problems.jssp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.jssp.files import JOB_SHOP
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
@@ -82,6 +82,7 @@ KIT = Kit(
     known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
     experts=EXPERTS,
     baselines=BASELINES,
+    polishers=POLISHERS,
     formats=(JOB_SHOP,),
     exports=EXPORTS,
 )

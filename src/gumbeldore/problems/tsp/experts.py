@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.kit import Given
 from gumbeldore.problems.solvers import MINUTE, SCALE, SHORT, Limit, Solved, cp_sat, distance_matrix, outside, pyvrp_routes
+from gumbeldore.problems.tsp.files import TourCost
+from gumbeldore.problems.tsplib_weights import all_pairs
 
 
 @dataclass(frozen=True)
@@ -57,4 +61,14 @@ def tsp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(answer.tour[1:], answer.length, answer.optimal)
 
 
+def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+    """PyVRP from the best tour, by the distances of the instance's file."""
+    points = np.asarray(given.arrays["coordinates"], dtype=np.float64)
+    distances = all_pairs(given.cost.weights, len(points)) if isinstance(given.cost, TourCost) else None
+    tour = [[city - 1 for city in starts[0]]]
+    (customers,) = pyvrp_routes(points, np.zeros(len(points)), 0, limit, seed, vehicles=1, distances=distances, start=tour)
+    return [customer + 1 for customer in customers]
+
+
 EXPERTS = {"pyvrp": tsp_by_pyvrp, "ortools": tsp_by_ortools}
+POLISHERS = {"pyvrp": polish_by_pyvrp}

@@ -13,7 +13,7 @@ from gumbeldore.problems.kit import Architecture, Form, Given, Kit
 from gumbeldore.problems.reading import read_file
 from gumbeldore.problems.tsp.baselines import BASELINES
 from gumbeldore.problems.tsp.bq import TSPPolicy
-from gumbeldore.problems.tsp.experts import EXPERTS
+from gumbeldore.problems.tsp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.tsp.files import TSPLIB
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPRecipe, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
@@ -49,6 +49,7 @@ KIT = Kit(
     known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
     experts=EXPERTS,
     baselines=BASELINES,
+    polishers=POLISHERS,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
     read=read,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.figure import saved_figure
+from gumbeldore.figure import fitting, saved_figure
 
 
 def plot_tours(
@@ -17,7 +17,8 @@ def plot_tours(
     """One panel per tour over the same cities; the start is marked."""
     columns = min(4, len(tours))
     rows = -(-len(tours) // columns)
-    with saved_figure(path, rows, columns, (3.6, 4.2)) as axes:
+    size = (3.6, 4.2) if len(tours) > 1 else fitting(coordinates)
+    with saved_figure(path, rows, columns, size) as axes:
         panels = np.atleast_1d(axes).ravel()
         for panel, tour, title in zip(panels, tours, titles, strict=False):
             closed = coordinates[[*tour, tour[0]]]

@@ -1,0 +1,100 @@
+"""What is done to a policy's best sequences afterwards, and who gets the credit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import util
+
+import pytest
+from kits import KITS
+
+from gumbeldore import BeamSearch, Greedy
+from gumbeldore.errors import SettingsError
+from gumbeldore.problems.reading import read_file
+from gumbeldore.problems.solvers import Limit, SolverError
+from gumbeldore.solving import refining, solve
+from gumbeldore.solving.refining import refinement
+from gumbeldore.solving.results import POLICY
+
+FILES = {"tsp": "berlin52.tsp", "cvrp": "A-n32-k5.vrp", "jssp": "ft06.txt"}
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Polishing by work instead of the clock."""
+    monkeypatch.setattr(refining, "Limit", lambda seconds: Limit(None, seconds))
+
+
+@pytest.mark.parametrize(("name", "work"), [("tsp", 200), ("cvrp", 200), ("jssp", 0.2)])
+def test_an_outside_solver_goes_on_from_the_best_and_is_named(name, work, quick, instances, weights):
+    polished = solve(instances / FILES[name], policy=weights[name], sampler=BeamSearch(2), polish=float(work))
+    by = [stage.by for stage in polished.stages]
+    assert by == [POLICY, next(iter(KITS[name].polishers))]
+    assert polished.cost == polished.stages[1].cost < polished.stages[0].cost
+    assert polished.cost < 1.1 * polished.known
+
+
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_the_local_search_has_a_stage_of_its_own(name, instances, weights):
+    searched = solve(instances / FILES[name], policy=weights[name], sampler=BeamSearch(2), local_search=1)
+    assert [stage.by for stage in searched.stages] == [POLICY, "local search"]
+    assert searched.stages[1].cost < searched.stages[0].cost
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_start_is_never_made_worse(name, instances):
+    """The published optimum stays, by the file's own rule."""
+    kit, (given,) = read_file(instances / FILES[name])
+    (polisher,) = kit.polishers.values()
+    known = {"jssp": solve_exactly}.get(name, solution_beside)(kit, given, instances / FILES[name])
+    better = polisher(given, [known], Limit(None, 0.1 if name == "jssp" else 20), 1)
+    cost = given.cost or (lambda actions: -kit.form.verify(given.arrays, actions).objective)
+    assert cost(better) == cost(known) == given.known
+
+
+def solution_beside(kit, given, path) -> list[int]:
+    from gumbeldore.problems.reading import read_solution
+
+    export = next(iter(kit.exports.values()))
+    beside = next(p for p in (path.with_suffix(".sol"), path.with_suffix(".opt.tour")) if p.is_file())
+    return read_solution(export, given, beside)
+
+
+def solve_exactly(kit, given, path) -> list[int]:
+    return kit.experts["ortools"](given.arrays, Limit(None, 5.0), 0).actions
+
+
+def test_without_an_installed_solver_the_local_search_polishes(instances, weights, monkeypatch):
+    monkeypatch.setattr(refining, "find_spec", lambda name: None)
+    times = iter([0.0, 0.0, 0.5, 1.5, 2.0])
+    monkeypatch.setattr(refining, "monotonic", lambda: next(times))
+    polished = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy(), polish=1.0)
+    assert [stage.by for stage in polished.stages] == [POLICY, "local search"]
+    assert polished.cost < polished.stages[0].cost
+    game = replace(KITS["gomoku"], polishers={"ortools": KITS["jssp"].polishers["ortools"]})  # has no local search
+    with pytest.raises(SettingsError, match="`polish` for gomoku needs ortools, not installed"):
+        refinement(game, game.problem, 0, 1.0)
+
+
+def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(instances, weights):
+    def empty_handed(*_):
+        raise SolverError("Found nothing.")
+
+    plain = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy())
+    for polisher, notes in ((empty_handed, ["pyvrp: Found nothing."]), (lambda *_: [1, 1], [])):
+        kit = replace(KITS["tsp"], polishers={"pyvrp": polisher})
+        polished = solve(instances / FILES["tsp"], policy=weights["tsp"], kit=kit, sampler=Greedy(), polish=1.0)
+        assert [stage.cost for stage in polished.stages] == [plain.cost] * 2
+        assert polished.notes == notes
+
+
+def test_what_cannot_be_asked_for_is_refused_by_name():
+    shop = KITS["jssp"].instances.problem
+    with pytest.raises(SettingsError, match="`local_search` must be 0 for gomoku: it has no local search"):
+        refinement(KITS["gomoku"], KITS["gomoku"].problem, 1, None)
+    with pytest.raises(SettingsError, match="`polish` must be above 0 seconds"):
+        refinement(KITS["jssp"], shop, 0, -1.0)
+    with pytest.raises(SettingsError, match="a kit with `polishers`"):
+        refinement(KITS["gomoku"], KITS["gomoku"].problem, 0, 1.0)
+    assert refinement(KITS["jssp"], shop, 0, None) is None
+    assert util.find_spec("ortools") is None or refinement(KITS["jssp"], shop, 0, 2.0).name == "ortools"
