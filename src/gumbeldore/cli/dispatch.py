@@ -19,6 +19,8 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore generate[/bold] PROBLEM \\[options]  write random instances, or a standard test set, into a file
   [bold]gumbeldore label[/bold] PROBLEM \\[options]     solve instances with PyVRP, HGS or CP-SAT; can be interrupted and goes on
   [bold]gumbeldore imitate[/bold] PROBLEM \\[options]   train on such labels instead of by self-improvement
+  [bold]gumbeldore status[/bold] FOLDER...            where runs stand: phase, rate, time left, memory, curves
+  [bold]gumbeldore report[/bold] FOLDER...            one page of HTML about runs and evaluations, side by side
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -36,7 +38,7 @@ or one of your own as file.py:KIT or package.module:KIT (naming a file executes 
 """
 
 
-COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check")
+COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check", "status", "report")
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
 
 

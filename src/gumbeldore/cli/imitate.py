@@ -47,4 +47,5 @@ def command(arguments: list[str]) -> None:
         start=early.start,
         device=early.device,
         workers=early.workers,
+        tensorboard=early.tensorboard,
     )

@@ -28,6 +28,7 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--from", type=Path, dest="start")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--tensorboard", action="store_true")
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)
@@ -66,7 +67,8 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"{about}\n\nPresets (--preset NAME): {', '.join(presets)}; the defaults below "
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
         f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
-        f"--workers N (processes; one per core of a CPU unless given, 0: none)."
+        f"--workers N (processes; one per core of a CPU unless given, 0: none), "
+        f"--tensorboard (also write event files for it)."
     )
     chosen = tyro.cli(
         shape,

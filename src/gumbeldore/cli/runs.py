@@ -1,4 +1,4 @@
-"""A training run in a folder: settings.json, metrics.jsonl, checkpoint.pt, policy.safetensors, training.png."""
+"""A training run in a folder: settings.json, metrics.jsonl, progress.json, checkpoint.pt, policy.safetensors, training.png."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ from gumbeldore.training.checkpoint import MetricsFile, load_state, read_metrics
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.settings import Stage
 from gumbeldore.training.state import Progress as Event
+from gumbeldore.watching.board import board
+from gumbeldore.watching.pulse import Heart
 
 SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
     "settings.json",
@@ -75,6 +77,7 @@ def train(
     start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
+    tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
@@ -95,7 +98,7 @@ def train(
             workers=pick_workers(workers, device),
         )
 
-    return _run(entry, settings, folder, events, {}, resume, start, device, console or Console())
+    return _run(entry, settings, folder, events, {}, resume, start, device, tensorboard, console or Console())
 
 
 def imitate(
@@ -108,6 +111,7 @@ def imitate(
     start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
+    tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
@@ -138,7 +142,7 @@ def imitate(
 
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]
     about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: digests}
-    return _run(entry, settings, folder, events, about, resume, start, device, console or Console())
+    return _run(entry, settings, folder, events, about, resume, start, device, tensorboard, console or Console())
 
 
 Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
@@ -153,6 +157,7 @@ def _run(
     resume: bool,
     start: Path | None,
     device: str,
+    tensorboard: bool,
     console: Console,
 ) -> Network:
     """Runs or continues a training in its folder; `about` goes into its settings.json."""
@@ -173,9 +178,16 @@ def _run(
         console.print(note)
     drawn = time.monotonic()
     try:
-        with _bars(console, settings.training.epochs, saved["epoch"] if saved else 0) as show:
+        done, epochs = saved["epoch"] if saved else 0, settings.training.epochs
+        with (
+            _bars(console, epochs, done) as show,
+            Heart(folder, epochs, done) as beat,
+            board(folder, done, tensorboard) as log,
+        ):
             for event in events(policy, validation, saved):
                 show(event)
+                beat(event)
+                log(event)
                 if isinstance(event, Epoch):
                     _keep(entry, folder, policy, event, metrics)
                     console.print(_line(event), highlight=False)

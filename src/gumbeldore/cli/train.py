@@ -20,4 +20,13 @@ def command(arguments: list[str]) -> None:
     settings = run_settings(
         "train", entry, early, rest, entry.settings(early.preset, changes), f"Train {entry.summary} by self-improvement."
     )
-    train(entry, settings, early.folder, resume=early.resume, start=early.start, device=early.device, workers=early.workers)
+    train(
+        entry,
+        settings,
+        early.folder,
+        resume=early.resume,
+        start=early.start,
+        device=early.device,
+        workers=early.workers,
+        tensorboard=early.tensorboard,
+    )
