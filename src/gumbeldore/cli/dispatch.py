@@ -21,6 +21,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore imitate[/bold] PROBLEM \\[options]   train on such labels instead of by self-improvement
   [bold]gumbeldore status[/bold] FOLDER...            where runs stand: phase, rate, time left, memory, curves
   [bold]gumbeldore report[/bold] FOLDER...            one page of HTML about runs and evaluations, side by side
+  [bold]gumbeldore import[/bold] FILE --out FILE      convert a checkpoint or data of the method's public code
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -38,8 +39,10 @@ or one of your own as file.py:KIT or package.module:KIT (naming a file executes 
 """
 
 
-COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check", "status", "report")
+COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check", "status", "report", "import")
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
+
+FILES = {"import": "importing"}  # where the command's name cannot be that of a module
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if arguments[0] not in COMMANDS:
             raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
-        importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:])
+        importlib.import_module(f"gumbeldore.cli.{FILES.get(arguments[0], arguments[0])}").command(arguments[1:])
     except GumbeldoreError as error:
         console.print(f"[red]Error:[/red] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
         return 2

@@ -21,6 +21,7 @@ from gumbeldore.watching import processes
 
 FILE = "progress.json"
 SECONDS = 5.0  # it is written at most this often, and at the end
+EPOCH_SECONDS = 1.0  # the same when an epoch is finished
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Heart:
             rate = event.done / (now - self._phase_began) if now > self._phase_began else 0.0
             self.pulse = replace(before, epoch=event.epoch, phase=event.phase, done=event.done, total=event.total, rate=rate)
         self._last = now
-        if now - self.pulse.written >= SECONDS:
+        if now - self.pulse.written >= (EPOCH_SECONDS if isinstance(event, Epoch) else SECONDS):
             self._write(now)
 
     def __enter__(self) -> Self:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.problems.cvrp import published
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
@@ -37,8 +38,8 @@ KIT = Kit(
     "capacitated vehicle routing",
     problem=CVRP(),
     architectures={
-        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network"),
-        "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network", published=published.BQ),
+        "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
@@ -47,5 +48,6 @@ KIT = Kit(
     recipe=CVRPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.experts import EXPERTS
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, JSSPRecipe, verify
 from gumbeldore.problems.jssp.network import JSSPPolicy
@@ -62,7 +63,7 @@ KIT = Kit(
     "jssp",
     "job shop scheduling",
     problem=JobShops(),
-    architectures={"pairs": Architecture(JSSPPolicy, JobShopSize())},
+    architectures={"pairs": Architecture(JSSPPolicy, JobShopSize(), published=published.NETWORK)},
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     form=Form(verify, record, draw, "schedule.png"),
@@ -70,4 +71,5 @@ KIT = Kit(
     recipe=JSSPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    published=published.DATA,
 )

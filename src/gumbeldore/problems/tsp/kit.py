@@ -9,6 +9,7 @@ from pathlib import Path
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
+from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS
 from gumbeldore.problems.tsp.files import normalised, read_points
@@ -33,8 +34,8 @@ KIT = Kit(
     "travelling salesman",
     problem=TSP(),
     architectures={
-        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network"),
-        "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network", published=published.BQ),
+        "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="tour length",
     presets=Path(__file__).parent / "presets",
@@ -43,6 +44,7 @@ KIT = Kit(
     recipe=TSPRecipe,
     standard=STANDARD,
     experts=EXPERTS,
+    published=published.DATA,
     read=read,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )
