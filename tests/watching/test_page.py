@@ -114,6 +114,15 @@ def test_evaluations_stand_in_one_table_and_one_chart_by_set(tmp_path):
     assert [curve.points for curve in chart.curves] == [[(1, 50.0), (5, 2.0)], [(1, 50.0), (5, 1.0)]]
 
 
+def test_the_environment_is_that_of_the_last_start(tmp_path):
+    (tmp_path / "settings.json").write_text('{"problem_name": "tsp"}')
+    (tmp_path / "environment.json").write_text('[{"device": "cpu"}, {"device": "cuda", "versions": {"torch": "2.13"}}]')
+    *_, section = sections(read_folders([tmp_path]), {}, {})
+    assert section.title == "Environment"
+    rows = {row[0].text: row[1].text for row in section.tables[0].rows}
+    assert rows == {"device": "cuda", "versions.torch": "2.13", "starts": "2"}
+
+
 def test_the_numbers_of_a_page_hold_no_nan(tmp_path):
     (tmp_path / "settings.json").write_text('{"problem_name": "tsp"}')
     (tmp_path / "metrics.jsonl").write_text(

@@ -63,8 +63,9 @@ class Run:
 
     @property
     def best(self) -> Line | None:
-        """The finished epoch with the best policy."""
-        judged = [line for line in self.metrics if line["validation"] is not None]
+        """The finished epoch with the best policy; in a curriculum, of the last stage, whose instances are the ones to judge by."""
+        last = self.metrics[-1]["stage"] if self.metrics else None
+        judged = [line for line in self.metrics if line["validation"] is not None and line["stage"] == last]
         return max(judged, key=lambda line: line["validation"] or 0.0, default=None)
 
     def seconds_left(self, now: float) -> float | None:
@@ -94,8 +95,15 @@ def read_run(folder: Path) -> Run:
         settings=read_object(folder / SETTINGS),
         metrics=[line for line in map(_numbers, read_metrics(folder / METRICS)) if line is not None],
         pulse=read_pulse(folder / FILE),
-        environment=read_object(folder / ENVIRONMENT) if (folder / ENVIRONMENT).is_file() else {},
+        environment=_environment(folder / ENVIRONMENT),
     )
+
+
+def _environment(path: Path) -> dict[str, Any]:
+    """With what the run was made: of one record per start, the last; empty if there is none."""
+    content = _json(path) if path.is_file() else []
+    starts = [record for record in content if isinstance(record, dict)] if isinstance(content, list) else []
+    return starts[-1] | {"starts": len(starts)} if starts else {}
 
 
 @dataclass(frozen=True)
