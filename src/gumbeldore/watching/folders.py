@@ -64,8 +64,8 @@ class Run:
     @property
     def best(self) -> Line | None:
         """The finished epoch with the best policy; in a curriculum, of the last stage, whose instances are the ones to judge by."""
-        last = self.metrics[-1]["stage"] if self.metrics else None
-        judged = [line for line in self.metrics if line["validation"] is not None and line["stage"] == last]
+        last = max((line["stage"] or 1 for line in self.metrics), default=1)
+        judged = [line for line in self.metrics if line["validation"] is not None and (line["stage"] or 1) == last]
         return max(judged, key=lambda line: line["validation"] or 0.0, default=None)
 
     def seconds_left(self, now: float) -> float | None:
