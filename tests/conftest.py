@@ -34,3 +34,11 @@ def unchecked():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture(scope="module")
+def no_pictures():
+    """Curves are not drawn, which takes longer than a small training."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gumbeldore.cli.recorder.plot_training", lambda *_: None)
+        yield

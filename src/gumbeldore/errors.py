@@ -23,7 +23,21 @@ class FormatError(GumbeldoreError, ValueError):
     """A file cannot be read as what it should hold."""
 
 
+class DiskFullError(GumbeldoreError):
+    """There is no room left for a file."""
+
+
+class BusyError(GumbeldoreError):
+    """Another process uses the folder."""
+
+
 def require(condition: bool, message: str) -> None:
     """Raises a `SettingsError` with `message` unless `condition` holds."""
     if not condition:
         raise SettingsError(message)
+
+
+def require_positive(**numbers: int) -> None:
+    """Raises a `SettingsError` for the first of these numbers that is below 1."""
+    for name, number in numbers.items():
+        require(number >= 1, f"`{name}` must be at least 1, got {number}.")

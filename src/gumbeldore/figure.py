@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,11 @@ def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[
     FigureCanvasAgg(figure)
     yield figure.subplots(rows, columns)
     kind = Path(path).suffix[1:] or "png"
-    write_atomically(Path(path), lambda temporary: figure.savefig(temporary, dpi=110, format=kind))
+    try:
+        write_atomically(Path(path), lambda temporary: figure.savefig(temporary, dpi=110, format=kind))
+    finally:
+        figure.clear()
+        gc.collect()  # thousands of objects that refer to each other, which a long training would gather otherwise
 
 
 def colours(count: int) -> list[Any]:

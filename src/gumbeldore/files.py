@@ -1,22 +1,98 @@
-"""Files that a killed process leaves whole: the old one or the new one."""
+"""Files that a killed process leaves whole: the old one or the new one. Folders with one user at a time."""
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Writes a neighbouring file, forces it to disk and renames it: a killed process leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+from gumbeldore.errors import BusyError, DiskFullError, SettingsError
+
+LOCK = ".lock"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space left, the user's share is used up, larger than files may be
+
+
+def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path | None = None) -> None:
+    """Writes a neighbouring file, forces it to disk and renames it: a killed process leaves the old file or the new one.
+
+    The old file goes on under the name `keep`, if there is one.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        write(temporary)
-        with open(temporary, "rb") as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
+        with full_disk_named(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(temporary)
+            with open(temporary, "rb") as handle:
+                os.fsync(handle.fileno())
+            if keep is not None and path.exists():
+                _also_call(path, keep)
+            os.replace(temporary, path)
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             temporary.unlink()
+
+
+def _also_call(path: Path, name: Path) -> None:
+    """Gives a file a second name, in place of whatever had it; where files have only one, it gets that name instead."""
+    link = name.with_name(f".{name.name}.{os.getpid()}.part")
+    try:
+        os.link(path, link)
+        os.replace(link, name)
+    except OSError:
+        os.replace(path, name)
+    finally:
+        with suppress(OSError):
+            link.unlink()  # it stays if both names were of the same file already
+
+
+@contextmanager
+def full_disk_named(path: Path) -> Iterator[None]:
+    """Raises a `DiskFullError` where writing this file fails because there is no room for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
+            raise DiskFullError(f"The disk is full: {path} cannot be written. Make room for it.") from error
+        raise
+
+
+def remove_parts(folder: Path, names: Iterable[str]) -> None:
+    """Removes what killed processes left of files with these names. Only for a folder in which nobody else writes."""
+    for name in names:
+        for part in folder.glob(f".{name}.*.part"):
+            with suppress(OSError):
+                part.unlink()
+
+
+def check_writable(folder: Path, option: str) -> None:
+    """Makes the folder and sees whether files can be written there: before hours of work, not after."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with full_disk_named(folder), tempfile.TemporaryFile(dir=folder) as handle:
+            handle.write(b"0")
+    except DiskFullError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise SettingsError(f"`{option}` must be where files can be written, but {folder} is not: {reason}.") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps the folder for this process. The lock ends with the process, however that ends; its empty file stays."""
+    lock = FileLock(folder / LOCK)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise BusyError(
+            f"Another process is at work in {folder}. Wait for its end, stop it, or choose another folder."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

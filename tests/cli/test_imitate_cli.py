@@ -53,7 +53,8 @@ def metrics(folder: Path) -> list[dict[str, object]]:
 
 def test_a_run_leaves_the_files_of_a_run_and_says_what_it_learnt_from(run, expert):
     assert {path.name for path in run.iterdir()} == {
-        "settings.json", "metrics.jsonl", "checkpoint.pt", "policy.safetensors", "training.png",
+        "settings.json", "metrics.jsonl", "checkpoint.pt", "checkpoint.previous.pt", "policy.safetensors", "training.png",
+        "environment.json", ".lock",
     }  # fmt: skip
     written = json.loads((run / "settings.json").read_text())
     assert written["labels"] == [expert]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,12 +12,18 @@ from rich.console import Console
 
 from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_folder import RUN
+from gumbeldore.cli.run_settings import RunSettings
+from gumbeldore.cli.settings import merged
 from gumbeldore.conformance import check_problem
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import CheckpointError, ContractError, require
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import row_arrays
 from gumbeldore.problems.mixture import AnyOf
 from gumbeldore.search.samplers import StochasticBeamSearch
+from gumbeldore.training.checkpoint import load_state
+from gumbeldore.training.divergence import Examined, examined
+from gumbeldore.training.settings import SEEDS
 
 COUNT = 8
 TOLERANCE = 1e-4
@@ -27,13 +34,23 @@ class CheckSettings:
     """Test a problem by playing many random solutions: masks, steps, ends, objectives, examples, keys; then its network."""
 
     seed: int = 0
+    diverged: Path | None = (
+        None  # instead: repeat the training step of this file (diverged.pt) and say what in it is not finite
+    )
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seed < SEEDS, f"`seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
 
 
 def command(arguments: list[str]) -> None:
     """gumbeldore check PROBLEM"""
     entry, arguments = take_entry("check", arguments)
     prog, about = f"gumbeldore check {entry.name}", CheckSettings.__doc__
-    check(entry, tyro.cli(CheckSettings, args=arguments, prog=prog, description=about))
+    settings = tyro.cli(CheckSettings, args=arguments, prog=prog, description=about)
+    if settings.diverged is None:
+        check(entry, settings)
+    else:
+        repeat(entry, settings.diverged)
 
 
 def check(entry: Entry, settings: CheckSettings, console: Console | None = None) -> None:
@@ -46,6 +63,20 @@ def check(entry: Entry, settings: CheckSettings, console: Console | None = None)
         check_problem(problem, generator=generator)
     verified = check_solutions(entry, run.training_problem, generator)
     console.print(f"{entry.name} keeps the contract; {verified}.", highlight=False)
+
+
+def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined:
+    """Computes a training step that diverged again, and says what came out."""
+    saved = load_state(path)
+    changes = {name: value for name, value in saved.get(RUN, {}).items() if name in RunSettings.__dataclass_fields__}
+    settings = merged(entry.settings(), changes)
+    try:
+        found = examined(settings.training_problem, entry.build(settings), saved)
+    except (LookupError, TypeError, RuntimeError) as error:
+        raise CheckpointError(f"{path} does not fit {entry.name}. Is it of another problem, or of another program?") from error
+    text = f"Epoch {saved['epoch']}, batch {saved['batch']} of {len(saved['action'])} examples: {found}"
+    (console or Console()).print(text, highlight=False, markup=False, soft_wrap=True)
+    return found
 
 
 def variants(problem: Problem[Any]) -> tuple[Problem[Any], ...]:

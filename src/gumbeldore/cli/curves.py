@@ -12,16 +12,17 @@ from gumbeldore.figure import saved_figure
 def plot_training(path: str | Path, metrics: Sequence[Mapping[str, Any]], cost: str = "cost") -> None:
     """Loss, and the sampled and greedy objective as a cost (smaller is better), by epoch; dots mark improvements,
     dotted lines the stages of a curriculum."""
+    metrics = [line for line in metrics if _whole(line)]
     if not metrics:
         return
     epochs = [line["epoch"] for line in metrics]
     with saved_figure(path, 1, 2, (5.2, 3.8)) as (left, right):
         left.plot(epochs, [line["loss"] for line in metrics], color="tab:blue")
         left.set(title="Loss (next-action cross-entropy)", xlabel="epoch")
-        if metrics[0]["sampled"] is not None:
+        if all(isinstance(line.get("sampled"), int | float) for line in metrics):
             right.plot(epochs, [-line["sampled"] for line in metrics], color="tab:orange", label="best sampled (training)")
         right.plot(epochs, [-line["validation"] for line in metrics], color="tab:green", label="greedy (validation)")
-        better = [line for line in metrics if line["improved"]]
+        better = [line for line in metrics if line.get("improved")]
         right.scatter([b["epoch"] for b in better], [-b["validation"] for b in better], s=14, color="tab:green")
         right.set(title=f"Mean {cost}", xlabel="epoch")
         right.legend()
@@ -31,3 +32,8 @@ def plot_training(path: str | Path, metrics: Sequence[Mapping[str, Any]], cost: 
             panel.grid(alpha=0.3)
             for begin in begins:
                 panel.axvline(begin - 0.5, color="gray", linestyle=":")
+
+
+def _whole(line: Mapping[str, Any]) -> bool:
+    """Whether a line has what is drawn; a damaged file may hold others."""
+    return all(isinstance(line.get(name), int | float) for name in ("loss", "validation"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,10 @@ from rich.progress import Progress, track
 from rich.table import Table
 
 from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.runs import CHECKPOINT, pick_device, train
+from gumbeldore.cli.run_folder import FILES, SETTINGS, RunFolder
+from gumbeldore.cli.run_settings import RunSettings
+from gumbeldore.cli.runs import pick_device, train
+from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
@@ -29,6 +31,9 @@ from gumbeldore.problems.tsp.verify import verify_tsp
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
 from gumbeldore.training.processes import in_order, in_processes
+
+PICTURES = ("tours.png", "gaps.json")
+"""What the demonstration adds to the files of its run."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +81,24 @@ Row = tuple[str, int, float, float]  # sampler, sequences per instance, gap in p
 
 def _trained(settings: DemoSettings, console: Console) -> Network:
     tsp = entry("tsp")
-    run = tsp.settings(settings.preset)
-    if settings.fresh and settings.folder.exists():
-        shutil.rmtree(settings.folder)
-    resume = (settings.folder / CHECKPOINT).exists()
-    return train(tsp, run, settings.folder, resume=resume, console=console)
+    run, folder = tsp.settings(settings.preset), RunFolder(settings.folder)
+    if settings.fresh:
+        _clear(folder, run)
+    return train(tsp, run, settings.folder, resume=folder.checkpoints.exist, console=console)
+
+
+def _clear(folder: RunFolder, run: RunSettings) -> None:
+    """Removes an earlier demonstration, and nothing else: neither strange files nor another run."""
+    ours = (*FILES, *PICTURES)
+    if not any((folder / name).exists() for name in ours):
+        return
+    theirs = folder.settings()
+    require(
+        all(theirs.get(name) == value for name, value in as_plain(run).items()),
+        f"--fresh removes the files of a demonstration, but {folder / SETTINGS} is not that of this one. Choose another --folder, or "
+        f"remove what is in it yourself.",
+    )
+    folder.clear(PICTURES)
 
 
 def _compare(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
@@ -45,29 +49,73 @@ COMMANDS = ("demo", "train", "imitate", "solve", "generate", "label", "check", "
 FILES = {"import": "importing"}  # where the command's name cannot be that of a module
 
 
+STOPPED = 130
+"""The exit code of a command that Ctrl-C or SIGTERM ended early."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code. Errors that users can mend are one line, not a traceback."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     console = Console(stderr=True)
+    try:
+        with _terminable():
+            _call(arguments)
+            sys.stdout.flush()
+    except GumbeldoreError as error:
+        return _refused(console, str(error))
+    except BrokenPipeError:  # `gumbeldore --help | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is quiet
+        return 0
+    except OSError as error:
+        if error.errno is None:
+            raise
+        return _refused(console, f"{error.filename or 'A file'}: {(error.strerror or '').lower()}.")
+    except (MemoryError, OverflowError, RuntimeError, TypeError) as error:
+        if not isinstance(error, MemoryError | OverflowError) and not any(sign in str(error) for sign in TOO_LARGE):
+            raise
+        return _refused(
+            console, "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
+        )
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        return STOPPED
+    return 0
+
+
+TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
+"""How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
+
+
+def _call(arguments: list[str]) -> None:
+    """Does what is asked for."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         Console().print(_overview(), highlight=False)
-        return 0
-    if arguments[0] == "--version":
+    elif arguments[0] == "--version":
         from importlib.metadata import version
 
         print(version("gumbeldore"))
-        return 0
-    try:
-        if arguments[0] not in COMMANDS:
-            raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
+    elif arguments[0] in COMMANDS:
         importlib.import_module(f"gumbeldore.cli.{FILES.get(arguments[0], arguments[0])}").command(arguments[1:])
-    except GumbeldoreError as error:
-        console.print(f"[red]Error:[/red] {escape(str(error))}", highlight=False, markup=True, soft_wrap=True)
-        return 2
-    except KeyboardInterrupt:
-        console.print("Stopped.")
-        return 130
-    return 0
+    else:
+        raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
+
+
+def _refused(console: Console, reason: str) -> int:
+    console.print(f"[red]Error:[/red] {escape(reason)}", highlight=False, markup=True, soft_wrap=True)
+    return 2
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does. Only a program's main thread may ask for that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _overview() -> str:

@@ -10,7 +10,8 @@ import tyro
 from rich.console import Console
 
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.errors import require
+from gumbeldore.errors import GumbeldoreError, SettingsError, require
+from gumbeldore.files import check_writable, remove_parts
 from gumbeldore.problems.instance_files import write_instances
 from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.kit import Kit, Recipe
@@ -44,11 +45,29 @@ def options(kit: Kit) -> tuple[Any, str]:
 
 def generate(kit: Kit, settings: GenerateSettings[Any], console: Console | None = None) -> InstanceSet:
     """Writes the file and returns what is in it."""
-    require(not settings.out.exists(), f"{settings.out} exists already. Delete it, or choose another --out.")
-    instances = chosen(kit, settings.recipe, settings.standard).generate()
+    check_out(settings.out)
+    instances = generated(chosen(kit, settings.recipe, settings.standard))
     write_instances(settings.out, instances)
     (console or Console()).print(f"Wrote {len(instances)} {instances.kind.name} instances to {settings.out}.", highlight=False)
     return instances
+
+
+def check_out(out: Path) -> None:
+    """Raises unless the file can be written: before the work, not after it."""
+    require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name!r}.")
+    require(not out.exists(), f"{out} exists already. Delete it, or choose another --out.")
+    check_writable(out.parent, "--out")
+    remove_parts(out.parent, [out.name])
+
+
+def generated(recipe: Recipe) -> InstanceSet:
+    """The instances of a recipe; an error if they are too many for the memory, or for an array."""
+    try:
+        return recipe.generate()
+    except GumbeldoreError:
+        raise
+    except (MemoryError, ValueError, OverflowError) as error:  # numpy's
+        raise SettingsError("These are too many, or too large, instances for the memory: ask for fewer at once.") from error
 
 
 def standard_sets(kit: Kit) -> str:

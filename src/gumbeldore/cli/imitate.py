@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_folder import LABELS, LABELS_HASH
 from gumbeldore.cli.run_options import early_options, run_settings, saved_changes, sizes_of
-from gumbeldore.cli.runs import LABELS, LABELS_HASH, imitate
+from gumbeldore.cli.runs import file_hash, imitate
 from gumbeldore.cli.settings import merged
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import SettingsError, require
 from gumbeldore.problems.instance_files import read_instances
 from gumbeldore.problems.instances import largest
 
@@ -21,7 +24,7 @@ def command(arguments: list[str]) -> None:
     early, rest = early_options(arguments, f"runs/{entry.name}-imitation", labels=True)
     early.preset = early.preset or f"{SUPERVISED}-small"
     changes = saved_changes(entry, early)
-    files = early.labels or [Path(name) for name in changes.get(LABELS, [])]
+    files = early.labels or named_labels(changes)
     changes = {name: value for name, value in changes.items() if name not in (LABELS, LABELS_HASH)}
     if not files and not {"--help", "-h"} & set(rest):
         what = f"Name labels to learn from: gumbeldore imitate {entry.name} --labels FILE.npz. `gumbeldore label` makes them."
@@ -47,5 +50,21 @@ def command(arguments: list[str]) -> None:
         start=early.start,
         device=early.device,
         workers=early.workers,
+        max_seconds=early.max_time,
         tensorboard=early.tensorboard,
     )
+
+
+def named_labels(changes: Mapping[str, Any]) -> list[Path]:
+    """The labels that a run names in its settings, as they were then."""
+    names, digests = changes.get(LABELS, []), changes.get(LABELS_HASH, [])
+    texts = isinstance(names, list) and isinstance(digests, list) and all(isinstance(text, str) for text in [*names, *digests])
+    require(texts, f"`{LABELS}` and `{LABELS_HASH}` must be lists of texts, got {names!r} and {digests!r}.")
+    files = [Path(name) for name in names]
+    for path, digest in zip(files, digests, strict=False):
+        same = not path.is_file() or file_hash(path) == digest
+        require(
+            same,
+            f"The labels {path} have changed since the run that learnt from them ({LABELS_HASH}). Name others with --labels.",
+        )
+    return files

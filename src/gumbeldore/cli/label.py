@@ -19,7 +19,7 @@ import tyro
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gumbeldore.cli.generate import R, chosen, standard_sets
+from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_sets
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import write_atomically
@@ -64,8 +64,7 @@ def label(
     """
     console, out = console or Console(), Path(out)
     require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
-    require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name}.")
-    require(not out.exists(), f"{out} exists already. Delete it, or choose another `out`.")
+    check_out(out)
     kind, kit = instances.kind, kit or kit_named(instances.kind.name)
     name = choose_solver(kit, solver)
     about = f"{name} {version(name)}, {limit} each"
@@ -207,7 +206,7 @@ def options(kit: Kit) -> tuple[Any, str]:
 def label_files(kit: Kit, settings: LabelSettings[Any], console: Console | None = None) -> InstanceSet:
     """`label` for what the command line asks for."""
     if settings.instances is None:
-        instances = chosen(kit, settings.recipe, settings.standard).generate()
+        instances = generated(chosen(kit, settings.recipe, settings.standard))
     else:
         require(
             settings.standard is None and settings.recipe == type(settings.recipe)(),

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from gumbeldore.cli.catalogue import Entry, entry, names
+from gumbeldore.cli.settings import read_settings
 from gumbeldore.errors import SettingsError
 
 
@@ -13,6 +14,8 @@ def take_entry(command: str, arguments: list[str]) -> tuple[Entry, list[str]]:
     """The problem that a command is called with, and the other arguments."""
     if arguments and not arguments[0].startswith("-"):
         return entry(arguments[0]), arguments[1:]
+    if name := _name_in_settings(arguments):
+        return entry(name), arguments
     known = ", ".join(names())
     if "--help" in arguments or "-h" in arguments:
         Console().print(
@@ -24,3 +27,11 @@ def take_entry(command: str, arguments: list[str]) -> tuple[Entry, list[str]]:
         )
         raise SystemExit(0)
     raise SettingsError(f"Name a problem: gumbeldore {command} PROBLEM. Known: {known}.")
+
+
+def _name_in_settings(arguments: list[str]) -> str | None:
+    """The problem of the run whose settings.json is given. Only a name: files are executed by those who name them."""
+    if "--settings" not in arguments[:-1]:
+        return None
+    name = read_settings(arguments[arguments.index("--settings") + 1]).get("problem_name")
+    return name if isinstance(name, str) and ":" not in name else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from dataclasses import make_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import tyro
 
 from gumbeldore.cli.catalogue import SUPERVISED, Entry
+from gumbeldore.cli.run_folder import START, START_HASH, RunFolder
 from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import SETTINGS, START, START_HASH
+from gumbeldore.cli.runs import file_hash
 from gumbeldore.cli.settings import read_settings
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import require
 from gumbeldore.problems.policy_files import read_weights
 
 
@@ -28,21 +30,32 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--from", type=Path, dest="start")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int)
+    parser.add_argument("--max-time", type=seconds)
     parser.add_argument("--tensorboard", action="store_true")
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)
 
 
+def seconds(text: str) -> float:
+    """A time like 90s, 45m, 1.5h, 2h30m or 3d in seconds."""
+    parts = re.findall(r"(\d+\.?\d*)([smhd])", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise argparse.ArgumentTypeError(f"must be a time like 90s, 45m, 1.5h, 2h30m or 3d, got {text!r}")
+    return sum(float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] for number, unit in parts)
+
+
 def saved_changes(entry: Entry, early: argparse.Namespace) -> dict[str, Any]:
-    """Settings from a file, or from the run to resume."""
+    """Settings from a file, or from the run to resume. A run that began with given weights is repeated with them."""
     changes = read_settings(early.settings) if early.settings else {}
-    if early.resume and (early.folder / SETTINGS).exists() and not early.settings:
-        changes = read_settings(early.folder / SETTINGS)
-        changes.pop(START, None)
-        changes.pop(START_HASH, None)
-    if changes.pop("problem_name", entry.name) != entry.name:
-        raise SettingsError(f"These settings are not for `{entry.name}`.")
+    if early.resume and not early.settings:
+        changes = RunFolder(early.folder).settings()
+    name, start, digest = (changes.pop(key, None) for key in ("problem_name", START, START_HASH))
+    require(name in (None, entry.name), f"These settings are not for `{entry.name}`, but for `{name}`.")
+    if isinstance(start, str) and not early.resume and early.start is None:
+        early.start = Path(start)
+        same = not early.start.is_file() or file_hash(early.start) == digest
+        require(same, f"{start}, from whose weights the run began, has changed since. Name other weights with --from.")
     return changes
 
 
@@ -67,8 +80,8 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"{about}\n\nPresets (--preset NAME): {', '.join(presets)}; the defaults below "
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
         f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
-        f"--workers N (processes; one per core of a CPU unless given, 0: none), "
-        f"--tensorboard (also write event files for it)."
+        f"--workers N (processes; one per core of a CPU unless given, 0: none), --max-time 45m|2h30m (no epoch begins that would "
+        f"probably end later), --tensorboard (also write event files for it)."
     )
     chosen = tyro.cli(
         shape,

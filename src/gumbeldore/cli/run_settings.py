@@ -13,6 +13,7 @@ from gumbeldore.search.advantage import outcome
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.training import TrainingSettings
+from gumbeldore.training.settings import SEEDS
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class ValidationSettings:
 
     def __post_init__(self) -> None:
         require(self.instances >= 1, f"`validation.instances` must be at least 1, got {self.instances}.")
+        require(0 <= self.seed < SEEDS, f"`validation.seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
 
 
 @dataclass(frozen=True)

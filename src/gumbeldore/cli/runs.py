@@ -1,57 +1,59 @@
-"""A training run in a folder: settings.json, metrics.jsonl, progress.json, checkpoint.pt, policy.safetensors, training.png."""
+"""A training run in a folder: by self-improvement or on labels, stopped and resumed at will."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.markup import escape
 
+from gumbeldore.cli.bars import bars, line
 from gumbeldore.cli.catalogue import Entry
-from gumbeldore.cli.curves import plot_training
+from gumbeldore.cli.environment import environment
+from gumbeldore.cli.recorder import Recorder
+from gumbeldore.cli.run_folder import LABELS, LABELS_HASH, POLICY, START, START_HASH, RunFolder
 from gumbeldore.cli.run_settings import RunSettings, StageSettings
-from gumbeldore.cli.settings import as_plain, merged, read_settings
-from gumbeldore.errors import CheckpointError, FormatError, GumbeldoreError, require
-from gumbeldore.files import write_atomically
+from gumbeldore.cli.settings import as_plain
+from gumbeldore.errors import DiskFullError, FormatError, GumbeldoreError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
+from gumbeldore.problems.policy_files import load_policy, put_weights, read_weights
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
-from gumbeldore.training.checkpoint import MetricsFile, load_state, read_metrics, save_state
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.divergence import DivergenceError
 from gumbeldore.training.settings import Stage
 from gumbeldore.training.state import Progress as Event
 from gumbeldore.watching.board import board
 from gumbeldore.watching.pulse import Heart
 
-SETTINGS, METRICS, CHECKPOINT, POLICY, PLOT = (
-    "settings.json",
-    "metrics.jsonl",
-    "checkpoint.pt",
-    "policy.safetensors",
-    "training.png",
-)
-LABELS, LABELS_HASH = "labels", "labels_sha256"  # in the settings.json of supervised runs
-START, START_HASH = "started_from", "started_from_sha256"  # of runs that begin with given weights
-PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
+DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
 def pick_device(name: str = "auto") -> torch.device:
     """The device to run on: CUDA or an Apple GPU where there is one, unless told otherwise."""
     if name != "auto":
-        return torch.device(name)
+        return _existing_device(name)
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps") if torch.backends.mps.is_available() else torch.device("cpu")
+
+
+def _existing_device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        there = device.type in DEVICES and torch.empty(1, device=device).numel() == 1
+    except (RuntimeError, AssertionError, NotImplementedError):  # how torch says that it does not know it or has none
+        there = False
+    require(there, f"`device` must be auto, {', '.join(DEVICES)} or one like cuda:0, and be there, got {name!r}.")
+    return device
 
 
 def pick_workers(count: int | None, device: str = "auto") -> int:
@@ -77,12 +79,14 @@ def train(
     start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
+    max_seconds: float | None = None,
     tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
+    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with. No epoch begins that
+    would probably end after `max_seconds`.
     """
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
@@ -98,7 +102,10 @@ def train(
             workers=pick_workers(workers, device),
         )
 
-    return _run(entry, settings, folder, events, {}, resume, start, device, tensorboard, console or Console())
+    how = _How(
+        resume, start, pick_device(device), pick_workers(workers, device), max_seconds, tensorboard, console or Console()
+    )
+    return _run(entry, settings, folder, events, {}, how)
 
 
 def imitate(
@@ -111,12 +118,14 @@ def imitate(
     start: Path | None = None,
     device: str = "auto",
     workers: int | None = None,
+    max_seconds: float | None = None,
     tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with.
+    `workers` are processes to work in; None: one per core, on a CPU. `start` is a file of weights to begin with. No epoch begins that
+    would probably end after `max_seconds`.
     """
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
     kinds, wanted = {instances.kind.name for instances in labels.values()}, entry.kit.name
@@ -140,66 +149,121 @@ def imitate(
             workers=pick_workers(workers, device),
         )
 
-    digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in labels]
-    about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: digests}
-    return _run(entry, settings, folder, events, about, resume, start, device, tensorboard, console or Console())
+    about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: [file_hash(path) for path in labels]}
+    how = _How(
+        resume, start, pick_device(device), pick_workers(workers, device), max_seconds, tensorboard, console or Console()
+    )
+    return _run(entry, settings, folder, events, about, how)
 
 
 Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
 
 
-def _run(
-    entry: Entry,
-    settings: RunSettings,
-    folder: Path,
-    events: Events,
-    about: Mapping[str, Any],
-    resume: bool,
-    start: Path | None,
-    device: str,
-    tensorboard: bool,
-    console: Console,
-) -> Network:
-    """Runs or continues a training in its folder; `about` goes into its settings.json."""
-    where = pick_device(device)
-    policy = new_policy(entry, settings, where)
-    if start is not None:
-        require(not resume, "--from starts a new run, --resume goes on with one: leave one of them out.")
-        start_from(policy, start)
-        about = {**about, START: str(start.resolve()), START_HASH: hashlib.sha256(start.read_bytes()).hexdigest()}
-    saved = _open_folder(entry, settings, folder, about, resume)
-    validation = _validation(settings, where)
-    metrics = MetricsFile(folder / METRICS, keep_epochs=saved["epoch"] if saved else 0)
-    parameters = sum(p.numel() for p in policy.parameters())
-    console.print(
-        f"Training {entry.summary} ({parameters:,} weights) on {where}; files in [bold]{folder}[/bold]. Ctrl-C stops."
-    )
-    if note := slow_note(policy):
-        console.print(note)
-    drawn = time.monotonic()
-    try:
-        done, epochs = saved["epoch"] if saved else 0, settings.training.epochs
-        with (
-            _bars(console, epochs, done) as show,
-            Heart(folder, epochs, done) as beat,
-            board(folder, done, tensorboard) as log,
-        ):
-            for event in events(policy, validation, saved):
-                show(event)
-                beat(event)
-                log(event)
-                if isinstance(event, Epoch):
-                    _keep(entry, folder, policy, event, metrics)
-                    console.print(_line(event), highlight=False)
-                    if time.monotonic() - drawn > PLOT_SECONDS:
-                        plot_training(folder / PLOT, read_metrics(folder / METRICS), entry.cost)
-                        drawn = time.monotonic()
-    except KeyboardInterrupt:
-        console.print(f"\nStopped. The best policy so far is in {folder / POLICY}; go on with --resume.")
-        if not (folder / POLICY).exists():
+@dataclass(frozen=True)
+class _How:
+    """What is no setting of a run: where and how long it runs now."""
+
+    resume: bool
+    start: Path | None
+    device: torch.device
+    workers: int
+    max_seconds: float | None
+    tensorboard: bool
+    console: Console
+
+
+def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, about: Mapping[str, Any], how: _How) -> Network:
+    """Runs or continues a training in its folder; `about` goes into its settings.json. Checks first, writes later."""
+    policy = new_policy(entry, settings, how.device)
+    if how.start is not None:
+        require(not how.resume, "--from starts a new run, --resume goes on with one: leave one of them out.")
+        start_from(policy, how.start)
+        about = {**about, START: str(how.start.resolve()), START_HASH: file_hash(how.start)}
+    plain, run = {"problem_name": entry.name, **as_plain(settings), **about}, RunFolder(folder)
+    if how.resume and not run.checkpoints.exist:
+        run.load()  # says so, before anything is made
+    with run.reserved():
+        saved = _opened(run, plain, settings, how)
+        recorder = Recorder(run, policy, plain, entry.cost, how.console, saved["epoch"] if saved else 0)
+        count = sum(p.numel() for p in policy.parameters())
+        what = f"Training {entry.summary} ({count:,} weights) on {how.device}; files in [bold]{escape(str(folder))}[/bold]. Ctrl-C stops."
+        how.console.print(what)
+        if note := slow_note(policy):
+            how.console.print(note)
+        try:
+            stream = events(policy, _validation(settings, how.device), saved)
+            words = _follow(stream, recorder, saved, settings, how)
+            recorder.finish()
+        except DivergenceError as error:
+            raise recorder.save_divergence(error, entry.name) from error
+        except KeyboardInterrupt:
+            _give_up(recorder)
             raise
-    plot_training(folder / PLOT, read_metrics(folder / METRICS), entry.cost)
-    return load_policy(folder / POLICY, type(policy)).to(where)  # type: ignore[return-value]
+        how.console.print(f"{words} {recorder.results}", highlight=False, soft_wrap=True)
+        return load_policy(run / POLICY, type(policy)).to(how.device)  # type: ignore[return-value]
+
+
+def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: _How) -> dict[str, Any] | None:
+    """The checkpoint to go on from, if the run is to be resumed and may be so; a new run needs a folder without one."""
+    if not how.resume:
+        run.check_free()
+        return None
+    saved, note = run.load()
+    if note:
+        how.console.print(f"[yellow]Note:[/yellow] {escape(note)}", highlight=False, soft_wrap=True)
+    run.check_resumable(saved, plain, settings)
+    theirs = run.settings()
+    plain |= {key: theirs[key] for key in (START, START_HASH) if key in theirs}  # its weights are in the checkpoint
+    return saved
+
+
+def _follow(
+    events: Iterator[Event | Epoch], recorder: Recorder, saved: dict[str, Any] | None, settings: RunSettings, how: _How
+) -> str:
+    """Shows and records what happens, and returns how it ended. Files are written from the first event on: then a checkpoint fits."""
+    began, done, epochs = time.monotonic(), recorder.saved_epoch, settings.training.epochs
+    seeds = {"training": settings.training.seed, "validation": settings.validation.seed}
+    last = done
+    if done >= epochs:
+        events = iter(())  # without starting workers
+    with (
+        bars(how.console, epochs, done, sampling=LABELS not in recorder.about) as show,
+        Heart(recorder.folder.path, epochs, done) as beat,
+        board(recorder.folder.path, done, how.tensorboard) as log,
+    ):
+        for number, event in enumerate(events):
+            if number == 0:
+                recorder.begin(saved, environment(seeds, how.device, how.workers))
+            show(event)
+            beat(event)
+            log(event)
+            if not isinstance(event, Epoch):
+                continue
+            last = event.index
+            recorder.keep(event)
+            how.console.print(line(event), highlight=False)
+            recorder.draw()
+            expected = time.monotonic() - began + sum(event.seconds.values())
+            if how.max_seconds is not None and expected > how.max_seconds and last < epochs:
+                return "Stopped, because another epoch would not end within --max-time; --resume goes on."
+    if saved and last == done:
+        recorder.take_over(saved)
+        return f"This run is finished after {done} epochs; with more --training.epochs, or more patience, it would go on."
+    return "Finished."
+
+
+def _give_up(recorder: Recorder) -> None:
+    """Ctrl-C: says what there is, and what is lost."""
+    try:
+        recorder.finish(retries=0)
+    except DiskFullError as error:
+        recorder.tell(str(error))
+    if recorder.saved_epoch:
+        recorder.console.print(
+            f"\nEpoch {recorder.saved_epoch} is saved; --resume goes on. {recorder.results}", highlight=False
+        )
+    else:
+        recorder.console.print("\nNo epoch was finished, so there is nothing to resume.")
 
 
 def start_from(policy: Network, path: Path) -> None:
@@ -210,10 +274,13 @@ def start_from(policy: Network, path: Path) -> None:
     require(
         same, f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes."
     )
-    try:
-        policy.load_state_dict(weights)
-    except RuntimeError as error:
-        raise CheckpointError(f"The weights in {path} do not fit {_named(*ours)}: {error}") from error
+    put_weights(policy, weights, path)
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def _named(name: str | None, config: Mapping[str, Any]) -> str:
@@ -230,81 +297,3 @@ def _stage(settings: RunSettings, stage: StageSettings, device: torch.device) ->
     own = settings.at(stage)
     ends = {name: getattr(stage, name) for name in ("learning_rate", "epochs", "stalled", "minutes")}
     return Stage(own.training_problem, _validation(own, device), **ends)
-
-
-def _open_folder(
-    entry: Entry, settings: RunSettings, folder: Path, about: Mapping[str, Any], resume: bool
-) -> dict[str, Any] | None:
-    plain = {"problem_name": entry.name, **as_plain(settings), **about}
-    if resume:
-        saved = load_state(folder / CHECKPOINT)
-        theirs = read_settings(folder / SETTINGS)
-        theirs |= as_plain(merged(settings, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
-        plain |= {key: theirs[key] for key in (START, START_HASH) if key in theirs}  # its weights are in the checkpoint
-        free = {"training", LABELS}  # the training checks its own settings; labels may have moved, their content counts
-        changed = sorted(key for key in {*plain, *theirs} - free if plain.get(key) != theirs.get(key))
-        if changed:
-            raise CheckpointError(
-                f"{folder} holds a run with other settings ({', '.join(changed)}). Leave them out to resume with the run's own, or "
-                f"choose another --folder."
-            )
-    elif (folder / CHECKPOINT).exists():
-        raise CheckpointError(f"{folder} already holds a run. Continue it with --resume, or choose another --folder.")
-    else:
-        saved = None
-    write_atomically(folder / SETTINGS, lambda path: path.write_text(json.dumps(plain, indent=2) + "\n"))
-    return saved
-
-
-def _keep(entry: Entry, folder: Path, policy: Network, epoch: Epoch, metrics: MetricsFile) -> None:
-    """Saves an epoch. The checkpoint comes last: what it names is on disk already."""
-    state = epoch.checkpoint()
-    if epoch.improved or not (folder / POLICY).exists():
-        best = copy.deepcopy(policy)  # the initial policy, if no epoch was better
-        best.load_state_dict(state["best_policy"])
-        save_policy(folder / POLICY, best, problem=entry.name, epoch=str(state["best_epoch"]))
-    metrics.append(epoch.metrics())
-    save_state(folder / CHECKPOINT, state)
-
-
-def _line(epoch: Epoch) -> str:
-    star = " [green]new best[/green]" if epoch.improved else ""
-    seconds = sum(epoch.seconds.values())
-    stage = f" (stage {epoch.stage})" if epoch.stage > 1 else ""
-    sampled = "" if epoch.sampled is None else f"  sampled {-epoch.sampled:.4f}"
-    return (
-        f"epoch {epoch.index:4d}{stage}  loss {epoch.loss:.4f}{sampled}  greedy {-epoch.validation:.4f}  {seconds:.1f} s{star}"
-    )
-
-
-@contextmanager
-def _bars(console: Console, epochs: int, done: int) -> Iterator[Callable[[Event | Epoch], None]]:
-    """Two live bars: all epochs, and the phase of the current one."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        overall = progress.add_task("epochs", total=epochs, completed=done, note="")
-        phase = progress.add_task("", total=None, note="")
-
-        def show(event: Event | Epoch) -> None:
-            if isinstance(event, Epoch):
-                progress.update(overall, completed=event.index)
-                return
-            value = event.value if event.phase == "training" else -event.value
-            label = {"sampling": "sampled", "training": "loss", "validating": "greedy"}[event.phase]
-            _restart_when_new(progress, phase, event.phase)
-            progress.update(
-                phase, description=event.phase, completed=event.done, total=event.total, note=f"{label} {value:.4f}"
-            )
-
-        yield show
-
-
-def _restart_when_new(progress: Progress, task: TaskID, phase: str) -> None:
-    if progress.tasks[task].description != phase:
-        progress.reset(task)

@@ -24,7 +24,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     require(path.suffix in (".toml", ".json"), f"A settings file must end in .toml or .json, got {path.name}.")
     try:
         content = tomllib.loads(path.read_text()) if path.suffix == ".toml" else json.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
     require(isinstance(content, dict), f"{path} must hold a table of settings, got {type(content).__name__}.")
     return content
@@ -41,7 +41,8 @@ def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:
             hint = f" Did you mean `{where}{close[0]}`?" if close else f" Known: {', '.join(where + n for n in names)}."
             raise SettingsError(f"Unknown setting `{where}{name}`.{hint}")
         current = getattr(base, name)
-        if dataclasses.is_dataclass(current) and isinstance(value, Mapping):
+        if dataclasses.is_dataclass(current):
+            require(isinstance(value, Mapping), f"`{where}{name}` must be a table of settings, got {value!r}.")
             updates[name] = merged(current, value, f"{where}{name}.")
         else:
             updates[name] = _converted(value, hints[name], where + name)

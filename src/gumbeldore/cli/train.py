@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gumbeldore.cli.problem_argument import take_entry
+from gumbeldore.cli.run_folder import LABELS
 from gumbeldore.cli.run_options import early_options, run_settings, saved_changes, sizes_of
-from gumbeldore.cli.runs import LABELS, train
+from gumbeldore.cli.runs import train
 from gumbeldore.errors import SettingsError
 
 
@@ -12,14 +13,13 @@ def command(arguments: list[str]) -> None:
     """gumbeldore train PROBLEM"""
     entry, arguments = take_entry("train", arguments)
     early, rest = early_options(arguments, f"runs/{entry.name}")
-    changes = {**sizes_of(early, entry), **saved_changes(entry, early)}
+    changes = saved_changes(entry, early)
     if LABELS in changes:
         raise SettingsError(
             f"{early.folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`."
         )
-    settings = run_settings(
-        "train", entry, early, rest, entry.settings(early.preset, changes), f"Train {entry.summary} by self-improvement."
-    )
+    base = entry.settings(early.preset, {**sizes_of(early, entry), **changes})
+    settings = run_settings("train", entry, early, rest, base, f"Train {entry.summary} by self-improvement.")
     train(
         entry,
         settings,
@@ -28,5 +28,6 @@ def command(arguments: list[str]) -> None:
         start=early.start,
         device=early.device,
         workers=early.workers,
+        max_seconds=early.max_time,
         tensorboard=early.tensorboard,
     )

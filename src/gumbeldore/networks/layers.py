@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, scaled_dot_product_attention
 
-from gumbeldore.errors import require
+from gumbeldore.errors import require, require_positive
 from gumbeldore.networks import native
 from gumbeldore.networks.segments import Layout, Slopes, find_starts
 
@@ -30,6 +30,10 @@ class TransformerSize:
     heads: int = 8
     ff: int = 512  # width of the feed-forward part
 
+    def __post_init__(self) -> None:
+        require_positive(d=self.d, layers=self.layers, heads=self.heads, ff=self.ff)
+        require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
+
 
 @dataclass(frozen=True)
 class RoutingSize(TransformerSize):
@@ -37,6 +41,13 @@ class RoutingSize(TransformerSize):
 
     pointer: int = 0  # 1: another head, for training, that predicts what follows each node (`training.successor_weight`)
     local: int = 0  # 1: attention begins with windows around each node
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("pointer", "local"):
+            require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
+        width = self.d // self.heads
+        require(not self.local or width >= 3, f"`local` needs heads of a width of at least 3, got `d` / `heads` = {width}.")
 
 
 class Attention(nn.Module):

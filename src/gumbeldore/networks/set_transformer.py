@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from gumbeldore.errors import require, require_positive
 from gumbeldore.networks.layers import Block, FoldedStack, Stack, token_bytes
 from gumbeldore.networks.tokens import block, members
 from gumbeldore.policy import Network
@@ -31,6 +32,10 @@ class SetSize:
     layers: int = 3
     heads: int = 4
     ff: int = 256  # width of the feed-forward part
+
+    def __post_init__(self) -> None:
+        require_positive(d=self.d, layers=self.layers, heads=self.heads, ff=self.ff)
+        require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
 class Features(NamedTuple):

@@ -87,7 +87,9 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 raise ValueError("it holds a single array")
             content = {name: file[name] for name in file.files}
     except UNREADABLE as error:
-        raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: {error}") from error
+        raise FormatError(
+            f"{path} cannot be read as an .npz file of plain arrays: it is damaged, cut off or something else, or holds Python objects."
+        ) from error
     for name, array in content.items():
         if not isinstance(array, np.ndarray):  # numpy hands out anything else as bytes
             raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: `{name}` is none.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 
 from gumbeldore.errors import CheckpointError
 from gumbeldore.files import write_atomically
@@ -15,13 +18,19 @@ from gumbeldore.policy import Network
 from gumbeldore.problems import finding
 
 FORMAT = "gumbeldore-1"
+HASH = "sha256"  # in the header: of the file as it is without this entry
 
 
 def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
-    """Weights as safetensors; the header names the class and its constructor arguments (`policy.config`)."""
+    """Weights as safetensors; the header names the class and its constructor arguments (`policy.config`).
+
+    The same weights give the same bytes.
+    """
     header = {"format": FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **metadata}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()}
-    write_atomically(Path(path), lambda temporary: temporary.write_bytes(save(weights, metadata=header)))
+    entries, data = _split(save(weights, metadata=header))
+    entries["__metadata__"][HASH] = hashlib.sha256(_joined(entries, data)).hexdigest()
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(_joined(entries, data)))
 
 
 def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> Network:
@@ -36,10 +45,24 @@ def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> 
         )
     try:
         policy = network(**json.loads(header.get("config", "{}")))
-        policy.load_state_dict(weights)
-    except (TypeError, RuntimeError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"The weights in {path} do not fit {network.__name__}: {error}") from error
+    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(f"The sizes in the header of {path} do not fit {network.__name__}: {error}") from error
+    put_weights(policy, weights, path)
     return policy.eval()
+
+
+def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str | Path) -> None:
+    """Gives a policy the weights of a file; an error that says what does not fit, if something does not."""
+    own = policy.state_dict()
+    faults = {
+        "lacks": own.keys() - weights.keys(),
+        "has in excess": weights.keys() - own.keys(),
+        "has in another shape": {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape},
+    }
+    found = "; ".join(f"it {what} {', '.join(sorted(names)[:3])}" for what, names in faults.items() if names)
+    if found:
+        raise CheckpointError(f"The weights in {path} do not fit {type(policy).__name__}: {found}.")
+    policy.load_state_dict(weights)
 
 
 def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -47,13 +70,31 @@ def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, s
     if not Path(path).is_file():
         raise CheckpointError(f"There is no policy file {path}. Train one with `gumbeldore train`, or check the path.")
     try:
-        with safe_open(str(path), "pt") as file:
-            header = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path} is not a readable safetensors file: {error}") from error
+        content = Path(path).read_bytes()
+        weights = load(content)
+        entries, data = _split(content)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is not a readable safetensors file: it is damaged, cut off or something else."
+        ) from error
+    header: dict[str, str] = entries.get("__metadata__", {})
+    if (digest := header.pop(HASH, None)) and digest != hashlib.sha256(_joined(entries, data)).hexdigest():
+        raise CheckpointError(f"{path} is damaged: its content does not match its checksum.")
     if header.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} is not a policy of this library: its format is {header.get('format')!r}, not {FORMAT!r}."
         )
     return weights, header
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a safetensors file, and the rest: eight bytes say how long the header is, which is JSON."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
+
+
+def _joined(entries: Mapping[str, Any], data: bytes) -> bytes:
+    """The inverse, with sorted names; the data begin at a multiple of eight."""
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Generic
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Generic
 
 import torch
 
-from gumbeldore.errors import require
+from gumbeldore.errors import CheckpointError, require
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.samplers import check_positive
+
+MAY_CHANGE = ("epochs", "patience", "learning_rate", "final_learning_rate")
+"""What a run may be resumed with differently: how long to train, and how fast."""
+
+SEEDS = 2**63
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,20 @@ class TrainingSettings:
         weight = self.successor_weight
         require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
+        require(0 <= self.seed < SEEDS, f"`seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
+
+    def check_resumes(self, theirs: Mapping[str, Any]) -> None:
+        """Raises unless a run that was started with the settings `theirs` may go on with these."""
+        if not isinstance(theirs, Mapping):
+            raise CheckpointError(f"The settings in a checkpoint must be a table, got {theirs!r}.")
+        before, now = {**asdict(TrainingSettings()), **theirs}, asdict(self)
+        changed = sorted(name for name in {*before, *now} - {*MAY_CHANGE} if before.get(name) != now.get(name))
+        if changed:
+            raise CheckpointError(
+                f"This run was started with other settings ({', '.join(changed)}). Resume with the same ones; only "
+                f"{', '.join(f'`{name}`' for name in MAY_CHANGE)} may change. To go on from its weights with new settings, start a new "
+                f"run from them (--from)."
+            )
 
     @property
     def parts(self) -> int:

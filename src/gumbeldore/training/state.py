@@ -13,12 +13,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.errors import CheckpointError, GumbeldoreError
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S, replay
 from gumbeldore.search.samplers import Greedy, Sampler, draw_seeds
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.divergence import DivergenceError, reproducer, step
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.workers import Workers, can_be_cut, losses, trained
 
@@ -138,18 +139,34 @@ class Training(Generic[S]):
         total = 0.0
         draw = partial(self.dataset.sample, self.problem, self.settings.batch_size, self.generator)
         examples = draw()
-        for step in range(1, self.settings.batches + 1):
-            wait = self._gradient(examples)
-            if step < self.settings.batches:
+        for batch in range(1, self.settings.batches + 1):
+            wait, current = self._gradient(examples), examples
+            if batch < self.settings.batches:
                 examples = draw()  # while the workers are busy
-            loss = wait()
-            if not math.isfinite(loss):
-                raise ContractError(f"The loss became {loss} in epoch {self.epoch}. Lower `learning_rate` and resume.")
-            nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm)
+            loss = self._finite(wait, current, batch)
             self.optimizer.step()
             self._average()
             total += loss
-            yield Progress(self.epoch, "training", step, self.settings.batches, total / step)
+            yield Progress(self.epoch, "training", batch, self.settings.batches, total / batch)
+
+    def _finite(self, wait: Callable[[], float], examples: Examples[S], batch: int) -> float:
+        """Waits for the loss and clips its gradient; an error with all that reproduces it where they are no numbers."""
+        weight = self.settings.successor_weight
+        try:
+            loss = wait()
+            norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm).item()
+            if math.isfinite(loss) and math.isfinite(norm):
+                return loss
+            found = f"loss {loss}, gradient norm {norm}."
+        except GumbeldoreError:
+            again = step(self.problem, self.policy, examples, weight)
+            if not again.failed:
+                raise  # another failure: of a worker, say
+            found = str(again)
+        raise DivergenceError(
+            f"Training diverged in epoch {self.epoch}, batch {batch}: {found} Resume with a lower `learning_rate`.",
+            reproducer(self.policy, examples, weight, self.epoch, batch),
+        )
 
     def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
         """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
@@ -222,23 +239,23 @@ class Training(Generic[S]):
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Takes over a checkpoint. Settings may differ only in how long to train."""
-        theirs = {
-            **asdict(TrainingSettings()),
-            **saved["settings"],
-            "epochs": self.settings.epochs,
-            "patience": self.settings.patience,
-        }
-        if theirs != asdict(self.settings):
-            changed = sorted(k for k, v in asdict(self.settings).items() if theirs.get(k) != v)
+        """Takes over a checkpoint. Settings may differ only in how long and how fast to train."""
+        try:
+            self.settings.check_resumes(saved["settings"])
+            self._restore(saved)
+        except CheckpointError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            missing = f": `{error.args[0]}` is missing" if isinstance(error, KeyError) else ""
             raise CheckpointError(
-                f"This run was started with other settings ({', '.join(changed)}). Resume with the same ones; only `epochs` "
-                f"and `patience` may change. To go on from its weights with new settings, start a new run from them."
-            )
+                f"The checkpoint does not fit this run{missing}. Was it made by another program or version?"
+            ) from error
+
+    def _restore(self, saved: Mapping[str, Any]) -> None:
         self.epoch, self.best_epoch = saved["epoch"], saved["best_epoch"]
-        self.best_validation = saved["best_validation"]
-        for name, value in saved.get("stage", {}).items():
-            setattr(self, name, value)
+        self.best_validation = float(saved["best_validation"])
+        for name in STAGE:
+            setattr(self, name, saved.get("stage", {}).get(name, getattr(self, name)))
         self.policy.load_state_dict(saved["policy"])
         if self.settings.averaging:
             self.averaged.load_state_dict(saved["averaged"])

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gumbeldore.errors import require
+from gumbeldore.errors import require, require_positive
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.gomoku.network import GomokuPolicy
@@ -30,6 +30,9 @@ class TowerSize:
     blocks: int = 2
     head_channels: int = 16
     hidden: int = 32
+
+    def __post_init__(self) -> None:
+        require_positive(channels=self.channels, blocks=self.blocks, head_channels=self.head_channels, hidden=self.hidden)
 
 
 @dataclass(frozen=True)

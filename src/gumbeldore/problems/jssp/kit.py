@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from gumbeldore.errors import require, require_positive
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp import published
@@ -48,6 +49,10 @@ class JobShopSize:
     pointer: int = (
         0  # 1: another head, for training, that predicts the next operation on each machine (`training.successor_weight`)
     )
+
+    def __post_init__(self) -> None:
+        require_positive(d=self.d, pairs=self.pairs, heads=self.heads, ff=self.ff)
+        require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:

@@ -1,0 +1,115 @@
+"""A run tells how it was made, and can be made again bit for bit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from routing import random_actions, seeded
+from small_runs import new_run, resumed, weights, words
+
+from gumbeldore.cli import main
+from gumbeldore.cli.environment import commit
+from gumbeldore.problems.instance_files import write_instances
+from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.training.checkpoint import read_metrics
+
+pytestmark = pytest.mark.usefixtures("no_pictures")
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    assert new_run(tmp_path / "run", 2, "--training.seed", "5") == 0
+    return tmp_path / "run"
+
+
+def results(folder: Path) -> list[dict[str, object]]:
+    return [{k: v for k, v in line.items() if "seconds" not in k} for line in read_metrics(folder / "metrics.jsonl")]
+
+
+def test_a_run_is_repeated_bit_for_bit_from_its_settings(run, tmp_path):
+    again = tmp_path / "again"
+    assert main(["train", "--settings", str(run / "settings.json"), "--folder", str(again), "--workers", "0"]) == 0
+    assert weights(again) == weights(run)
+    assert results(again) == results(run)
+    assert (again / "settings.json").read_bytes() == (run / "settings.json").read_bytes()
+
+
+def test_a_run_that_began_with_given_weights_is_repeated_with_them(run, tmp_path, capsys):
+    start, first, second = run / "policy.safetensors", tmp_path / "first", tmp_path / "second"
+    assert new_run(first, 1, "--from", str(start)) == 0
+    repeat = ["train", "--settings", str(first / "settings.json"), "--workers", "0", "--folder"]
+    assert main([*repeat, str(second)]) == 0
+    assert weights(first) == weights(second)
+    start.write_bytes(start.read_bytes() + b"0")
+    assert main([*repeat, str(tmp_path / "third")]) == 2
+    assert "has changed since" in words(capsys.readouterr().err)
+
+
+def test_a_supervised_run_is_repeated_with_its_labels_unless_they_changed(tmp_path, capsys):
+    labels, first, second = tmp_path / "labels.npz", tmp_path / "first", tmp_path / "second"
+    instances = TSPRecipe(6, 12).generate()
+    actions = random_actions(instances.kind.problem, instances.state(), seeded(0)).tolist()
+    write_instances(labels, instances.labelled(actions, "dice"))
+    options = [
+        "--policy.d",
+        "16",
+        "--policy.layers",
+        "1",
+        "--policy.heads",
+        "2",
+        "--policy.ff",
+        "32",
+        "--training.batches",
+        "3",
+    ]
+    options += ["--training.batch-size", "8", "--validation.instances", "8", "--training.epochs", "1", "--workers", "0"]
+    assert main(["imitate", "tsp", "--labels", str(labels), "--folder", str(first), *options]) == 0
+    repeat = ["imitate", "--settings", str(first / "settings.json"), "--workers", "0", "--folder"]
+    assert main([*repeat, str(second)]) == 0
+    assert weights(first) == weights(second)
+    write_instances(labels, instances.labelled([list(reversed(row)) for row in actions], "dice"))
+    assert main([*repeat, str(tmp_path / "third")]) == 2
+    assert "labels_sha256" in words(capsys.readouterr().err)
+
+
+def test_settings_cannot_make_the_command_execute_a_file(tmp_path, capsys):
+    (tmp_path / "kit.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")
+    (tmp_path / "settings.json").write_text(json.dumps({"problem_name": f"{tmp_path / 'kit.py'}:KIT"}))
+    assert main(["train", "--settings", str(tmp_path / "settings.json")]) == 2
+    assert "Name a problem" in words(capsys.readouterr().err)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_every_start_of_a_run_leaves_a_record_of_its_environment(run):
+    assert resumed(run, 3) == 0
+    first, second = json.loads((run / "environment.json").read_text())
+    assert first["seeds"] == second["seeds"] == {"training": 5, "validation": 4321}
+    assert first["versions"]["torch"] == torch.__version__
+    assert first["versions"]["numpy"] == numpy.__version__
+    assert {"python", "gumbeldore"} <= first["versions"].keys()
+    assert first["hardware"]["cores"] >= 1
+    assert first["hardware"]["cpu"]
+    assert first["device"] == "cpu"
+    assert first["workers"] == 0
+    assert isinstance(first["command"], str)
+    assert first["started"] <= second["started"]
+
+
+def test_the_commit_is_named_with_a_mark_for_changes(tmp_path):
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    (tmp_path / "__init__.py").touch()
+    git("init", "-q")
+    assert commit(tmp_path) is None  # an untracked copy inside another repository
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    assert commit(tmp_path) == git("rev-parse", "HEAD")
+    (tmp_path / "__init__.py").write_text("changed")
+    assert commit(tmp_path) == git("rev-parse", "HEAD") + "+"
