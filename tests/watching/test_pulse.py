@@ -27,6 +27,9 @@ class Clock:
         return self.now
 
 
+EVENT = Progress(1, "training", 1, 2, 1.0)
+
+
 def epoch(index: int) -> Epoch:
     return Epoch(index, 1, 0.5, -4.0, -3.0, -3.0, True, 10, 1e-3, {"sampling": 2.0}, dict)
 
@@ -37,6 +40,13 @@ def folder(tmp_path):
     (tmp_path / "settings.json").write_text(json.dumps({"problem_name": "tsp", "training": {"epochs": 4}}))
     (tmp_path / "metrics.jsonl").write_text(json.dumps(epoch(1).metrics()) + "\n")
     return tmp_path
+
+
+def beating(folder):
+    """The content of progress.json while a training runs."""
+    with Heart(folder, 4) as beat:
+        beat(EVENT)
+        return json.loads((folder / FILE).read_text())
 
 
 def test_a_pulse_says_phase_rate_and_memory(tmp_path):
@@ -67,7 +77,7 @@ def test_a_pulse_is_written_at_most_every_few_seconds(tmp_path):
         for step in range(100):
             clock.now += 0.01
             beat(Progress(1, "training", step, 100, 1.0))
-        assert read_pulse(tmp_path / FILE).phase == ""
+        assert read_pulse(tmp_path / FILE).done == 0
         clock.now += 5
         beat(Progress(1, "training", 100, 100, 1.0))
         assert read_pulse(tmp_path / FILE).done == 100
@@ -76,7 +86,8 @@ def test_a_pulse_is_written_at_most_every_few_seconds(tmp_path):
 @pytest.mark.parametrize(("error", "state"), [(None, "finished"), (KeyboardInterrupt, "stopped"), (ValueError, "failed")])
 def test_a_pulse_says_how_the_run_ended(folder, error, state):
     def work():
-        with Heart(folder, 4):
+        with Heart(folder, 4) as beat:
+            beat(EVENT)
             if error is not None:
                 raise error("so it goes")
 
@@ -95,12 +106,24 @@ def test_a_full_disk_does_not_stop_the_training(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with Heart(tmp_path / "file", 3, clock=clock) as beat:
         clock.now += 60
-        beat(Progress(1, "training", 1, 2, 1.0))
+        beat(EVENT)
+
+
+def test_a_training_that_never_began_leaves_the_last_pulse(folder):
+    with Heart(folder, 4) as beat:
+        beat(EVENT)
+
+    def refused():
+        with Heart(folder, 4):
+            raise ValueError("other settings")
+
+    with pytest.raises(ValueError, match="other settings"):
+        refused()
+    assert read_run(folder).state == "finished"
 
 
 def test_a_living_process_is_running_and_a_dead_one_was_killed(folder):
-    with Heart(folder, 4):
-        plain = json.loads((folder / FILE).read_text())
+    plain = beating(folder)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         (folder / FILE).write_text(json.dumps(plain | {"pid": child.pid, "born": processes.born(child.pid)}))
         assert read_run(folder).state == "running"
@@ -110,15 +133,13 @@ def test_a_living_process_is_running_and_a_dead_one_was_killed(folder):
 
 @pytest.mark.skipif(not processes.born(os.getpid()), reason="the system does not tell when a process began")
 def test_a_later_process_of_the_same_number_is_not_taken_for_the_run(folder):
-    with Heart(folder, 4):
-        plain = json.loads((folder / FILE).read_text())
+    plain = beating(folder)
     (folder / FILE).write_text(json.dumps(plain | {"born": "1"}))
     assert read_run(folder).state == "killed"
 
 
 def test_a_run_on_another_machine_is_believed(folder):
-    with Heart(folder, 4):
-        plain = json.loads((folder / FILE).read_text())
+    plain = beating(folder)
     (folder / FILE).write_text(json.dumps(plain | {"host": "elsewhere"}))
     run = read_run(folder)
     assert run.state == "running"
@@ -135,8 +156,7 @@ def test_a_damaged_pulse_is_none(folder, text):
 
 
 def test_a_pulse_with_a_wrong_type_or_an_infinite_number_is_none(folder):
-    with Heart(folder, 4):
-        plain = json.loads((folder / FILE).read_text())
+    plain = beating(folder)
     for change in ({"epoch": "one"}, {"rate": float("inf")}, {"state": None}):
         (folder / FILE).write_text(json.dumps(plain | change))
         assert read_pulse(folder / FILE) is None
@@ -145,7 +165,8 @@ def test_a_pulse_with_a_wrong_type_or_an_infinite_number_is_none(folder):
 def test_the_time_left_is_judged_by_the_last_epochs(folder):
     lines = [epoch(n).metrics() | {"seconds_sampling": 100.0 if n < 5 else 8.0} for n in range(1, 15)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with Heart(folder, 20, done=14, clock=lambda: 1000.0):
+    with Heart(folder, 20, done=14, clock=lambda: 1000.0) as beat:
+        beat(EVENT)
         run = read_run(folder)
         assert run.seconds_left(now=1000.0) == pytest.approx(48.0)
         assert run.seconds_left(now=1003.0) == pytest.approx(45.0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gumbeldore.errors import GumbeldoreError
 from gumbeldore.files import write_atomically
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress
@@ -65,7 +66,9 @@ def read_pulse(path: Path) -> Pulse | None:
 
 
 class Heart:
-    """Writes the pulse while a training runs, and how it ended. A full disk does not stop it.
+    """Writes the pulse from the first event of a training on, and how it ended. A full disk does not stop it.
+
+    A training that ends with an error before that leaves the pulse of the one before as it is: it did not begin.
 
     with Heart(folder, epochs) as beat:
         for event in events:
@@ -107,10 +110,11 @@ class Heart:
             self._write(now)
 
     def __enter__(self) -> Self:
-        self._write(self.clock())
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is not None and not self.pulse.written:
+            return
         state = "finished" if kind is None else "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
         message = f"{type(error).__name__}: {error}" if state == "failed" else ""
         self.pulse = replace(self.pulse, state=state, message=message)
@@ -119,5 +123,5 @@ class Heart:
     def _write(self, now: float) -> None:
         self.pulse = replace(self.pulse, written=now, memory_mb=round(processes.memory_mb(os.getpid()), 1))
         text = json.dumps(asdict(self.pulse), indent=1) + "\n"
-        with suppress(OSError):
+        with suppress(OSError, GumbeldoreError):
             write_atomically(self.path, lambda path: path.write_text(text))
