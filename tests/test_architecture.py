@@ -70,6 +70,7 @@ def test_a_contract_knows_only_contracts(contract):
         ("training", {"training", "search"}),
         ("networks", {"networks"}),
         ("conformance", {"conformance"}),
+        ("watching", {"watching", "training", "search"}),
     ],
 )
 def test_the_engine_knows_no_problem_and_no_network(room, known):
@@ -145,7 +146,7 @@ def test_solving_knows_problems_by_their_kits_only():
 
 
 def test_only_the_command_line_knows_the_command_line():
-    others = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", *CONTRACTS)
+    others = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", "watching", *CONTRACTS)
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name
 
@@ -174,7 +175,7 @@ def test_imports_point_one_way(lower, higher):
 
 
 def test_importing_the_package_loads_nothing_heavy_and_prints_nothing():
-    heavy = ["tyro", "rich", "matplotlib", "ortools", "pydantic", "scipy", "pandas"]
+    heavy = ["tyro", "rich", "matplotlib", "tensorboard", "ortools", "pydantic", "scipy", "pandas"]
     code = f"import sys, torch; before = set(sys.modules); import gumbeldore; print([m for m in {heavy} if m in set(sys.modules) - before])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -29,7 +29,7 @@ def run(tmp_path):
 def test_a_run_leaves_settings_metrics_checkpoint_policy_and_plot(run):
     assert {path.name for path in run.iterdir()} == {
         "settings.json", "metrics.jsonl", "checkpoint.pt", "checkpoint.previous.pt", "policy.safetensors", "training.png",
-        "environment.json", ".lock",
+        "environment.json", "progress.json", ".lock",
     }  # fmt: skip
     assert [line["epoch"] for line in read_metrics(run / "metrics.jsonl")] == [1, 2]
     assert json.loads((run / "settings.json").read_text())["problem"]["cities"] == 6

@@ -100,6 +100,11 @@ def entry(name: str) -> Entry:
     raise SettingsError(f"Unknown problem `{name}`. Known: {', '.join(names())}.")
 
 
+def entry_of_file(name: str) -> Entry | None:
+    """The problem that a file names, if it is one of ours or of an installed package; a file has nothing executed."""
+    return entry(name) if name in names() else None
+
+
 def names() -> list[str]:
     """What `entry` takes: our problems with their architectures, and the kits of installed packages."""
     ours = [found.name for name in BUILT_IN for found in entries(kit_named(name))]

@@ -24,6 +24,9 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore generate[/bold] PROBLEM \\[options]  write random instances, or a standard test set, into a file
   [bold]gumbeldore label[/bold] PROBLEM \\[options]     solve instances with PyVRP, HGS or CP-SAT; can be interrupted and goes on
   [bold]gumbeldore imitate[/bold] PROBLEM \\[options]   train on such labels instead of by self-improvement
+  [bold]gumbeldore status[/bold] FOLDER...            where runs stand: phase, rate, time left, memory, curves
+  [bold]gumbeldore report[/bold] FOLDER...            one page of HTML about runs and evaluations, side by side
+  [bold]gumbeldore import[/bold] FILE --out FILE      convert a checkpoint or data of the method's public code
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -40,8 +43,10 @@ or one of your own as file.py:KIT or package.module:KIT (naming a file executes 
 """
 
 
-COMMANDS = ("demo", "train", "imitate", "solve", "evaluate", "generate", "label", "check")
+COMMANDS = ("demo", "train", "imitate", "solve", "evaluate", "generate", "label", "check", "status", "report", "import")
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
+
+FILES = {"import": "importing"}  # where the command's name cannot be that of a module
 
 
 STOPPED = 130
@@ -90,7 +95,8 @@ def _call(arguments: list[str]) -> int:
 
         print(version("gumbeldore"))
     elif arguments[0] in COMMANDS:
-        return importlib.import_module(f"gumbeldore.cli.{arguments[0]}").command(arguments[1:]) or 0
+        module = importlib.import_module(f"gumbeldore.cli.{FILES.get(arguments[0], arguments[0])}")
+        return module.command(arguments[1:]) or 0
     else:
         raise SettingsError(f"Unknown command `{arguments[0]}`. Known: {', '.join(COMMANDS)}. See `gumbeldore --help`.")
     return 0

@@ -13,10 +13,11 @@ from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.files import LOCK, check_writable, locked, remove_parts, write_atomically
 from gumbeldore.training.checkpoint import NEWEST, PREVIOUS, Checkpoints, read_metrics
+from gumbeldore.watching.pulse import FILE as PROGRESS
 
 SETTINGS, METRICS, POLICY, PLOT = "settings.json", "metrics.jsonl", "policy.safetensors", "training.png"
 ENVIRONMENT, DIVERGED = "environment.json", "diverged.pt"
-FILES = (SETTINGS, METRICS, NEWEST, PREVIOUS, POLICY, PLOT, ENVIRONMENT, DIVERGED, f"damaged-{METRICS}")
+FILES = (SETTINGS, METRICS, NEWEST, PREVIOUS, POLICY, PLOT, ENVIRONMENT, DIVERGED, PROGRESS, f"damaged-{METRICS}")
 """All that a run writes, except for the lock."""
 
 LABELS, LABELS_HASH = "labels", "labels_sha256"  # in the settings.json of supervised runs

@@ -34,6 +34,7 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--cluster")
     parser.add_argument("--sampler-gpus", type=float, default=0.0)
     parser.add_argument("--max-time", type=seconds)
+    parser.add_argument("--tensorboard", action="store_true")
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)
@@ -92,7 +93,7 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
         f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
         f"--workers N (processes; one per core of a CPU unless given, 0: none), --max-time 45m|2h30m (no epoch begins that would "
-        f"probably end later).\n\nOn many machines (docs/cluster.md): --cluster local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray "
+        f"probably end later), --tensorboard (also write event files for it).\n\nOn many machines (docs/cluster.md): --cluster local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray "
         f"cluster, --sampler-gpus 0.125 with eight samplers per GPU; torchrun trains with several GPUs or machines."
     )
     chosen = tyro.cli(

@@ -33,6 +33,8 @@ from gumbeldore.training.divergence import DivergenceError
 from gumbeldore.training.ranks import joined, ranks
 from gumbeldore.training.settings import Stage
 from gumbeldore.training.state import Progress as Event
+from gumbeldore.watching.board import board
+from gumbeldore.watching.pulse import Heart
 
 DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -85,6 +87,7 @@ def train(
     device: str = "auto",
     workers: int | Cluster | None = None,
     max_seconds: float | None = None,
+    tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
@@ -106,7 +109,7 @@ def train(
             workers=pick_crew(workers, device),
         )
 
-    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, console or Console())
+    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, tensorboard, console or Console())
     with joined():
         return _run(entry, settings, folder, events, {}, how)
 
@@ -122,6 +125,7 @@ def imitate(
     device: str = "auto",
     workers: int | Cluster | None = None,
     max_seconds: float | None = None,
+    tensorboard: bool = False,
     console: Console | None = None,
 ) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
@@ -152,7 +156,7 @@ def imitate(
         )
 
     about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: [file_hash(path) for path in labels]}
-    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, console or Console())
+    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, tensorboard, console or Console())
     with joined():
         return _run(entry, settings, folder, events, about, how)
 
@@ -169,6 +173,7 @@ class _How:
     device: torch.device
     workers: int | Cluster
     max_seconds: float | None
+    tensorboard: bool
     console: Console
 
 
@@ -238,11 +243,17 @@ def _follow(
     last = done
     if done >= epochs:
         events = iter(())  # without starting workers
-    with bars(how.console, epochs, done, sampling=LABELS not in recorder.about) as show:
+    with (
+        bars(how.console, epochs, done, sampling=LABELS not in recorder.about) as show,
+        Heart(recorder.folder.path, epochs, done) as beat,
+        board(recorder.folder.path, done, how.tensorboard) as log,
+    ):
         for number, event in enumerate(events):
             if number == 0:
                 recorder.begin(saved, environment(seeds, how.device, how.workers))
             show(event)
+            beat(event)
+            log(event)
             if not isinstance(event, Epoch):
                 continue
             last = event.index

@@ -29,4 +29,5 @@ def command(arguments: list[str]) -> None:
         device=early.device,
         workers=crew_of(early),
         max_seconds=early.max_time,
+        tensorboard=early.tensorboard,
     )

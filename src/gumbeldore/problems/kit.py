@@ -23,6 +23,7 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.baselines import Baseline
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
+from gumbeldore.problems.published import PublishedData, PublishedNetwork
 from gumbeldore.problems.solvers import Limit, Solver
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.solutions import Solutions
@@ -38,6 +39,7 @@ class Architecture:
     size: Any
     summary: str = ""
     build: Callable[[Any, Any], Network] | None = None  # from the problem's settings and the size
+    published: PublishedNetwork | None = None  # what its checkpoints in the method's public code look like
 
     def make(self, problem: Any, size: Any) -> Network:
         """A network with fresh weights for a problem with these settings."""
@@ -133,6 +135,7 @@ class Kit:
     read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
     formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
     exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name
+    published: PublishedData | None = None  # what the data files of the method's public code look like
     policies: Path | None = None  # a folder of trained policies that ship (`problems/shipped.py`)
     restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.problems.cvrp import published
 from gumbeldore.problems.cvrp.baselines import BASELINES
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS, POLISHERS
@@ -34,8 +35,8 @@ KIT = Kit(
     "capacitated vehicle routing",
     problem=CVRP(),
     architectures={
-        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network"),
-        "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network", published=published.BQ),
+        "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
@@ -48,5 +49,6 @@ KIT = Kit(
     polishers=POLISHERS,
     formats=(CVRPLIB,),
     exports=EXPORTS,
+    published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )

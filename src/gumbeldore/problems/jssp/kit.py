@@ -12,6 +12,7 @@ from typing import Any
 from gumbeldore.errors import require, require_positive
 from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
+from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.baselines import BASELINES
 from gumbeldore.problems.jssp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.jssp.files import JOB_SHOP
@@ -72,7 +73,7 @@ KIT = Kit(
     "jssp",
     "job shop scheduling",
     problem=JobShops(),
-    architectures={"pairs": Architecture(JSSPPolicy, JobShopSize())},
+    architectures={"pairs": Architecture(JSSPPolicy, JobShopSize(), published=published.NETWORK)},
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     form=Form(verify, record, draw, "schedule.png"),
@@ -85,4 +86,5 @@ KIT = Kit(
     polishers=POLISHERS,
     formats=(JOB_SHOP,),
     exports=EXPORTS,
+    published=published.DATA,
 )

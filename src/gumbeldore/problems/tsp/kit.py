@@ -11,6 +11,7 @@ from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Given, Kit
 from gumbeldore.problems.reading import read_file
+from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS, POLISHERS
@@ -37,8 +38,8 @@ KIT = Kit(
     "travelling salesman",
     problem=TSP(),
     architectures={
-        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network"),
-        "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network"),
+        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network", published=published.BQ),
+        "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="tour length",
     presets=Path(__file__).parent / "presets",
@@ -52,6 +53,7 @@ KIT = Kit(
     polishers=POLISHERS,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
+    published=published.DATA,
     read=read,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )
