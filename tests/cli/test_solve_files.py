@@ -16,7 +16,6 @@ from routing import awake
 
 from gumbeldore import Gumbeldore, save_policy
 from gumbeldore.cli import main
-from gumbeldore.cli.stopping import stoppable
 from gumbeldore.problems.instance_files import write_instances
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.search import presets
@@ -152,13 +151,6 @@ def test_a_signal_keeps_the_best_and_exits_130(sampler, solve, monkeypatch):
     assert code == 130
     assert record["sequences"] == 1 + 4
     assert "Interrupted: these are the best solutions found so far." in " ".join(printed.out.split())
-
-
-def test_the_old_handler_is_back_afterwards():
-    before = signal.getsignal(signal.SIGTERM)
-    with stoppable():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_sequences_and_samplers_can_be_chosen(solve):

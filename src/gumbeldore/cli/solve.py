@@ -8,7 +8,6 @@ from rich.console import Console
 
 from gumbeldore.cli import solve_files, solve_problem
 from gumbeldore.cli.catalogue import names
-from gumbeldore.cli.stopping import stoppable
 from gumbeldore.errors import SettingsError
 
 USAGE = """Usage: gumbeldore solve FILE... | FOLDER \\[options]     [dim]# TSPLIB, CVRPLIB, job shops, points, .npz: the problem is guessed[/dim]
@@ -24,10 +23,7 @@ def command(arguments: list[str]) -> int:
     if first in ("-h", "--help"):
         Console().print(USAGE.format(problems=", ".join(names())), highlight=False)
         return 0
-    with stoppable():
-        if is_a_problem(first):
-            return solve_problem.command(arguments)
-        return solve_files.command(arguments)
+    return (solve_problem if is_a_problem(first) else solve_files).command(arguments)
 
 
 def is_a_problem(argument: str) -> bool:

@@ -12,10 +12,10 @@ import tyro
 from rich.console import Console
 
 from gumbeldore.cli.catalogue import entry
+from gumbeldore.cli.dispatch import STOPPED
 from gumbeldore.cli.runs import pick_device, pick_workers
 from gumbeldore.cli.solve_display import Display, show_failures, show_notes, show_results
 from gumbeldore.cli.solve_sampler import OwnSampler
-from gumbeldore.cli.stopping import STOPPED
 from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network

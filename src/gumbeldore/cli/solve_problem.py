@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from gumbeldore.cli.catalogue import CATALOGUE, Entry
+from gumbeldore.cli.dispatch import STOPPED
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.cli.run_settings import built
 from gumbeldore.cli.runs import pick_device, pick_workers
 from gumbeldore.cli.settings import as_plain
 from gumbeldore.cli.solve_display import Display
 from gumbeldore.cli.solve_sampler import SolveSampler
-from gumbeldore.cli.stopping import STOPPED
 from gumbeldore.errors import CheckpointError, ContractError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
