@@ -104,6 +104,8 @@ def test_every_room_is_walked():
         "conformance",
         "problems",
         "evaluation",
+        "solving",
+        "watching",
         "cli",
         "policies",
         "__init__",

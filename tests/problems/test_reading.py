@@ -193,6 +193,7 @@ class TestSets:
         ("a.xyz", b"hello world\n", "in no known format"),
         ("a.sol", b"Route #1: 1\n", "is a solution. Name the file of its instance"),
         ("a.npz", b"PK\x03\x04abc", "cannot be read as an .npz file"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x01\x00(", "cannot be read as a .npy file"),
         ("a.npy", b"\x93NUMPY", "cannot be read as a .npy file"),
     ],
 )

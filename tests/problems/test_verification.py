@@ -85,7 +85,7 @@ def test_malformed_instances_are_errors_and_not_verdicts() -> None:
     with pytest.raises(SettingsError, match="`coordinates` must have the shape"):
         verify_tsp(np.zeros(3), [0, 1, 2])
     with pytest.raises(SettingsError, match="`nodes` must have the shape"):
-        verify_cvrp(np.zeros((1, 2)), np.zeros(1), 1, [], [])
+        verify_cvrp(np.zeros((0, 2)), np.zeros(0), 1, [], [])
     with pytest.raises(SettingsError, match=r"`demands` must have one entry per node \(4\)"):
         verify_cvrp(STAR, DEMANDS[1:], 9, [0, 1, 2], [1, 0, 0])
 

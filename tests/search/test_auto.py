@@ -63,7 +63,7 @@ def test_a_sure_policy_is_not_truncated() -> None:
     assert nucleus.p.item() == 1
 
 
-@pytest.mark.parametrize("sampler", AUTO, ids=str)
+@pytest.mark.parametrize("sampler", AUTO, ids=lambda sampler: type(sampler).__name__)
 @pytest.mark.parametrize(
     "case", ["constant objective", "a single action", "a single sequence", "random trees", "huge objectives"]
 )

@@ -6,6 +6,7 @@ solutions = Greedy()(TSP(), policy, tests.state(), generator=generator)
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -21,7 +22,11 @@ from gumbeldore.problems.finding import kit_named, kit_names
 from gumbeldore.problems.instances import CHUNK, InstanceSet, Kind, Labels
 
 FORMAT = "gumbeldore-instances-1"
-UNREADABLE = (ValueError, OSError, EOFError, LookupError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+"""What numpy raises about a file that is damaged or something else."""
 
 
 def write_instances(path: str | Path, instances: InstanceSet) -> None:

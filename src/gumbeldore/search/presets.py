@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from gumbeldore.errors import SettingsError
-from gumbeldore.search.samplers import BeamSearch, Gumbeldore, Sampler
+from gumbeldore.search.adaptive import Adaptive
+from gumbeldore.search.samplers import Sampler
 
-PRESETS: dict[str, Sampler] = {
-    "fast": BeamSearch(8),
-    "balanced": Gumbeldore(16, 4, nucleus=(0.8, 0.8), sigma=1.0),
-    "best": Gumbeldore(32, 16, nucleus=(0.8, 0.8), sigma=1.0),
-}
+PRESETS: dict[str, Sampler] = {"fast": Adaptive(32), "balanced": Adaptive(256), "best": Adaptive(2048)}
 """By name, from the quickest to the most thorough."""
 
 

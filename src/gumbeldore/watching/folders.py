@@ -16,6 +16,7 @@ from gumbeldore.watching.pulse import FILE, Pulse, read_pulse
 SETTINGS, METRICS, ENVIRONMENT, PLOT = "settings.json", "metrics.jsonl", "environment.json", "training.png"
 RESULTS, SOLUTIONS = "table.json", "solutions.json"  # of `evaluate` and `solve`
 EVALUATION = "gumbeldore-evaluation-1"
+PICTURES = 24  # of one folder that a report shows
 RECENT = 10  # epochs whose mean says how long one takes
 
 Line = dict[str, float | None]
@@ -162,8 +163,8 @@ def _costs(path: Path) -> list[float]:
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """Pictures of solutions; those of curves and tables are not among them."""
-    return sorted(path for path in folder.glob("*.png") if path.name not in (PLOT, "table.png"))
+    """The first pictures of solutions; those of curves and tables are not among them."""
+    return sorted(path for path in folder.glob("*.png") if path.name not in (PLOT, "table.png"))[:PICTURES]
 
 
 def read_object(path: Path) -> dict[str, Any]:

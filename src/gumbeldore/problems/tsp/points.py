@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
+from gumbeldore.problems.instance_files import UNREADABLE
 from gumbeldore.problems.kit import Format, Given
 from gumbeldore.problems.plane import check_points
 from gumbeldore.problems.text import is_number, number, shown, text_format
@@ -62,8 +63,10 @@ def read_array(path: Path) -> list[Given]:
     """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
     try:
         array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, MemoryError, SyntaxError) as error:
-        raise FormatError(f"{path} cannot be read as a .npy file of plain numbers: {str(error).splitlines()[0]}") from error
+    except UNREADABLE as error:
+        raise FormatError(
+            f"{path} cannot be read as a .npy file of plain numbers: {(str(error).splitlines() or [''])[0]}"
+        ) from error
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3) or array.shape[-1] != 2 or not array.size:
         raise FormatError(
             f"{path} must hold numbers with the axes (city, 2) or (instance, city, 2), got {array.dtype} {array.shape}."

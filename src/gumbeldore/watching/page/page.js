@@ -22,10 +22,11 @@ function colour(curve) { return `var(--c${curve.colour % COLOURS})`; }
 
 function dash(curve) { return ["", "6 3", "2 3", "8 3 2 3"][Math.floor(curve.colour / COLOURS) % 4]; }
 
-// Round numbers between low and high, about as many as wanted.
-function ticks(low, high, wanted) {
-  const rough = (high - low) / wanted, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
+// Round numbers between low and high, about as many as wanted; for epochs whole ones.
+function ticks(low, high, wanted, whole = false) {
+  const rough = Math.max((high - low) / wanted, whole ? 1 : 0), power = 10 ** Math.floor(Math.log10(rough));
+  const steps = [1, 2, 2.5, 5, 10].map((m) => m * power).filter((s) => !whole || Number.isInteger(s));
+  const step = steps.find((s) => s >= rough * 0.999);
   const found = [];
   for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12) + 1e-12; k++) found.push(k * step);
   return found;
@@ -130,7 +131,8 @@ class Plot {
       made.push(drawn("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: this.down(value), y2: this.down(value) }));
       made.push(drawn("text", { x: MARGIN.left - 6, y: this.down(value) + 4, "text-anchor": "end" }, number(value)));
     }
-    for (const value of ticks(left, right, Math.max(2, Math.floor(width / 90)))) {
+    const whole = this.shown().every((curve) => curve.points.every((p) => Number.isInteger(this.x(p))));
+    for (const value of ticks(left, right, Math.max(2, Math.floor(width / 90)), whole)) {
       made.push(drawn("text", { x: this.across(value), y: bottom + 16, "text-anchor": "middle" }, number(value)));
     }
     made.push(drawn("text", { x: width - MARGIN.right, y: HEIGHT - 3, "text-anchor": "end" }, this.chart.scales[this.scale]));
@@ -214,6 +216,9 @@ function compare(a, b) {
 const charts = JSON.parse(document.getElementById("charts").textContent);
 for (const figure of document.querySelectorAll("[data-chart]")) new Plot(figure, charts[Number(figure.dataset.chart)]);
 document.querySelectorAll("table").forEach(sortable);
+for (const picture of document.querySelectorAll(".pictures img")) {
+  picture.addEventListener("click", () => picture.closest("figure").classList.toggle("large"));
+}
 for (const box of document.querySelectorAll(".differ")) {
   const part = box.closest(".table"), update = () => part.classList.toggle("only", box.checked);
   box.addEventListener("change", update);

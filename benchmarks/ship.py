@@ -1,0 +1,81 @@
+"""Takes a trained policy into the package: weights without what only training needs, a manifest, and a model card.
+
+python benchmarks/ship.py --kit tsp --run RUN --name tsp-small --results TABLE.json ... --trained "TSP 50 and 100" --hours 2.5 --default
+
+RUN is the folder of a training, TABLE.json what `gumbeldore evaluate` wrote for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from pathlib import Path
+
+from gumbeldore.problems.finding import kit_named
+from gumbeldore.problems.policy_files import load_policy, save_policy
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def results(tables: list[Path]) -> list[dict[str, object]]:
+    """The rows of the policy in what `gumbeldore evaluate` wrote: sets, searches, gaps with their intervals."""
+    rows = [row for table in tables for row in json.loads(table.read_text())["rows"] if row.get("evaluations")]
+    keys = {"set": "set", "search": "method", "gap": "gap", "low": "gap_low", "high": "gap_high", "instances": "instances", "reference": "reference"}
+    return [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
+
+
+def card(name: str, manifest: dict) -> str:
+    """A page for people."""
+    lines = [f"# {name}", "", manifest["summary"], "", "| | |", "|---|---|"]
+    lines += [f"| {key} | {manifest[key]} |" for key in ("problem", "network", "weights", "trained", "hours", "how", "sha256")]
+    lines += ["", "| test set | instances | search | gap (95 % interval) | reference |", "|---|---|---|---|---|"]
+    for row in manifest["results"]:
+        interval = f" ({row['low']:.2f} .. {row['high']:.2f})" if "low" in row else ""
+        lines.append(f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {row['gap']:.2f} %{interval} | {row.get('reference', '')} |")
+    lines += ["", "How it was trained, and how these figures come about:", "", "```bash", *manifest["commands"], "```", "", "MIT licence.", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("kit", "name", "trained", "summary", "how"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--run", type=Path, required=True)
+    parser.add_argument("--hours", type=float, required=True, help="core-hours")
+    parser.add_argument("--results", type=Path, nargs="*", default=[])
+    parser.add_argument("--commands", nargs="*", default=[])
+    parser.add_argument("--default", action="store_true")
+    given = parser.parse_args()
+    kit = kit_named(given.kit)
+    folder = ROOT / "src/gumbeldore/problems" / given.kit / "policies"
+    folder.mkdir(exist_ok=True)
+    policy = load_policy(given.run / "policy.safetensors" if given.run.is_dir() else given.run)
+    if policy.config.get("pointer"):  # only training needs that head
+        lean = type(policy)(**{**policy.config, "pointer": 0})
+        lean.load_state_dict({key: value for key, value in policy.state_dict().items() if not key.startswith("pointer.")})
+        policy = lean
+    path = folder / f"{given.name}.safetensors"
+    save_policy(path, policy)
+    manifest = {
+        "summary": given.summary,
+        "default": given.default,
+        "problem": kit.summary,
+        "network": f"{type(policy).__name__}({', '.join(f'{key}={value}' for key, value in policy.config.items())})",
+        "weights": sum(parameter.numel() for parameter in policy.parameters()),
+        "trained": given.trained,
+        "how": given.how,
+        "hours": f"{given.hours:g} core-hours",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "commands": given.commands,
+        "results": results(given.results),
+    }
+    path.with_suffix(".json").write_text(json.dumps(manifest, indent=1) + "\n")
+    pages = ROOT / "docs/policies"
+    pages.mkdir(exist_ok=True)
+    (pages / f"{given.name}.md").write_text(card(given.name, manifest))
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
