@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from dataclasses import replace
 from importlib import util
 
@@ -98,3 +101,15 @@ def test_what_cannot_be_asked_for_is_refused_by_name():
         refinement(KITS["gomoku"], KITS["gomoku"].problem, 0, 1.0)
     assert refinement(KITS["jssp"], shop, 0, None) is None
     assert util.find_spec("ortools") is None or refinement(KITS["jssp"], shop, 0, 2.0).name == "ortools"
+
+
+def test_ctrl_c_ends_cp_sat_at_once_and_still_works_afterwards(instances):
+    """It would otherwise take Python's handler away, and the next Ctrl-C would end the process with nothing saved."""
+    kit, (given,) = read_file(instances / "ft10.txt")
+    before = signal.getsignal(signal.SIGINT)
+    start = [[job for job in range(10) for _ in range(10)]]
+    timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        kit.polishers["ortools"](given, start, Limit(None, 1e6), 0)  # weeks, if it could not be ended
+    assert signal.getsignal(signal.SIGINT) is before

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from gumbeldore.problems.instances import Arrays
 
 SCALE = 1e6  # CP-SAT and PyVRP need integer distances
 LOAD_SCALE = 1000
+PATIENCE = 0.1  # seconds between two looks whether somebody pressed Ctrl-C
 
 
 class SolverError(GumbeldoreError):
@@ -80,12 +82,26 @@ def cp_sat(cp_model: Any, model: Any, limit: Limit, **parameters: int) -> tuple[
         solver.parameters.max_time_in_seconds = limit.seconds
     else:
         solver.parameters.max_deterministic_time = limit.work
+    solver.parameters.catch_sigint_signal = False  # it would take Python's own handler away, for good
     for name, value in parameters.items():
         setattr(solver.parameters, name, value)
-    status = solver.solve(model)
+    status = _interruptible(solver, model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         raise SolverError(f"CP-SAT found no solution in {limit} ({solver.status_name(status)}). Give it more time.")
     return solver, status == cp_model.OPTIMAL
+
+
+def _interruptible(solver: Any, model: Any) -> Any:
+    """CP-SAT in a thread of its own, so that Ctrl-C ends it at once."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(solver.solve, model)
+        try:
+            while not wait([future], PATIENCE).done:
+                pass
+            return future.result()
+        except BaseException:
+            solver.stop_search()
+            raise
 
 
 def pyvrp_routes(
