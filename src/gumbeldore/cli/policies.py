@@ -30,7 +30,9 @@ def command(arguments: list[str]) -> None:
         return
     console = Console()
     if not found:
-        console.print("No trained policy ships with the installed kits. Train one: gumbeldore train PROBLEM --folder runs/mine.")
+        console.print(
+            "No trained policy ships with the installed kits. Train one: gumbeldore train PROBLEM --folder runs/mine."
+        )
         return
     console.print(_table(found))
     console.print("Model cards: docs/policies/. Another one: --policy PATH.", highlight=False)
