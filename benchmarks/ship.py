@@ -21,8 +21,17 @@ ROOT = Path(__file__).resolve().parent.parent
 def results(tables: list[Path]) -> list[dict[str, object]]:
     """The rows of the policy in what `gumbeldore evaluate` wrote: sets, searches, gaps with their intervals."""
     rows = [row for table in tables for row in json.loads(table.read_text())["rows"] if row.get("evaluations")]
-    keys = {"set": "set", "search": "method", "gap": "gap", "low": "gap_low", "high": "gap_high", "instances": "instances", "reference": "reference"}
-    return [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
+    keys = {
+        "set": "set",
+        "search": "method",
+        "gap": "gap",
+        "low": "gap_low",
+        "high": "gap_high",
+        "instances": "instances",
+        "reference": "reference",
+    }
+    plain = [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
+    return [{name: 100 * value if name in ("gap", "low", "high") else value for name, value in row.items()} for row in plain]
 
 
 def card(name: str, manifest: dict) -> str:
@@ -32,8 +41,20 @@ def card(name: str, manifest: dict) -> str:
     lines += ["", "| test set | instances | search | gap (95 % interval) | reference |", "|---|---|---|---|---|"]
     for row in manifest["results"]:
         interval = f" ({row['low']:.2f} .. {row['high']:.2f})" if "low" in row else ""
-        lines.append(f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {row['gap']:.2f} %{interval} | {row.get('reference', '')} |")
-    lines += ["", "How it was trained, and how these figures come about:", "", "```bash", *manifest["commands"], "```", "", "MIT licence.", ""]
+        lines.append(
+            f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {row['gap']:.2f} %{interval} | {row.get('reference', '')} |"
+        )
+    lines += [
+        "",
+        "How it was trained, and how these figures come about:",
+        "",
+        "```bash",
+        *manifest["commands"],
+        "```",
+        "",
+        "MIT licence.",
+        "",
+    ]
     return "\n".join(lines)
 
 

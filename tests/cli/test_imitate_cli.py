@@ -54,7 +54,7 @@ def metrics(folder: Path) -> list[dict[str, object]]:
 def test_a_run_leaves_the_files_of_a_run_and_says_what_it_learnt_from(run, expert):
     assert {path.name for path in run.iterdir()} == {
         "settings.json", "metrics.jsonl", "checkpoint.pt", "checkpoint.previous.pt", "policy.safetensors", "training.png",
-        "environment.json", ".lock",
+        "environment.json", "progress.json", ".lock",
     }  # fmt: skip
     written = json.loads((run / "settings.json").read_text())
     assert written["labels"] == [expert]
@@ -179,7 +179,7 @@ def test_help_lists_the_fitting_presets_and_no_sampler(capsys):
     shown = capsys.readouterr().out
     assert "supervised-small, supervised" in shown or "supervised, supervised-small" in shown
     assert "--training.learning-rate" in shown
-    assert "--sampler" not in shown
+    assert "--sampler." not in shown
     with pytest.raises(SystemExit):
         main(["train", "tsp", "--help"])
     assert "supervised" not in capsys.readouterr().out

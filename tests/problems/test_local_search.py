@@ -12,7 +12,7 @@ from gumbeldore import TrainingSettings, WithReplacement, self_improve
 from gumbeldore.errors import SettingsError
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problem import Problem, replay
-from gumbeldore.problems import CVRP, JSSP, TSP, local_search
+from gumbeldore.problems import CVRP, TSP, Gomoku, local_search
 
 needs_compiler = pytest.mark.skipif(not local_search.available(), reason="the local search is not compiled")
 
@@ -133,9 +133,9 @@ def _untrained(problem: TSP, state) -> float:
 
 
 def test_a_problem_without_a_local_search_says_so() -> None:
-    problem = JSSP(3, 3)
+    problem = Gomoku()
     state = problem.generate(1, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(SettingsError, match="`polish` must be 0 for JSSP: it has no local search"):
+    with pytest.raises(SettingsError, match="`polish` must be 0 for Gomoku: it has no local search"):
         problem.polish(state, torch.zeros(1, 9, dtype=torch.long), effort=1, seeds=torch.zeros(1, dtype=torch.long))
 
 

@@ -20,6 +20,7 @@ from gumbeldore.training.checkpoint import MetricsFile, read_metrics, save_state
 from gumbeldore.training.divergence import DivergenceError
 
 PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
+pause = time.sleep  # by a name of its own, which tests can replace without stopping the clocks of others
 RETRY_SECONDS = 10  # so often a last epoch that found no room is tried again ...
 RETRIES = 360  # ... for an hour
 
@@ -83,7 +84,7 @@ class Recorder:
                     raise
                 if attempt == 0:
                     self.tell(f"{error} Waiting for it with the last epoch; Ctrl-C gives it up.")
-                time.sleep(RETRY_SECONDS)
+                pause(RETRY_SECONDS)
         if self.saved_epoch:
             self.draw(now=True)
 

@@ -99,8 +99,10 @@ def _read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, NDA
         with open(path, "rb") as handle:
             file = np.load(handle, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
+                raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: it holds a single array.")
             content = {name: file[name] for name in file.files if only is None or name in only}
+    except FormatError:
+        raise
     except UNREADABLE as error:
         raise FormatError(
             f"{path} cannot be read as an .npz file of plain arrays: it is damaged, cut off or something else, or holds Python objects."

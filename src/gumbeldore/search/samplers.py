@@ -293,7 +293,7 @@ class Gumbeldore(StochasticBeamSearch):
     def __post_init__(self) -> None:
         super().__post_init__()
         number = isinstance(self.sigma, int | float) and 0 <= self.sigma < float("inf")
-        require(number or self.sigma == "auto", f'`sigma` must be finite and at least 0, or "auto", got {self.sigma!r}.')
+        require(number or self.sigma == "auto", f'`sigma` must be finite and at least 0, got {self.sigma!r}. Or say "auto".')
 
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         shift = step.shift(result, self.advantage) if self.sigma == "auto" else self.sigma * self.advantage(result)

@@ -68,7 +68,7 @@ def read_pulse(path: Path) -> Pulse | None:
 class Heart:
     """Writes the pulse from the first event of a training on, and how it ended. A full disk does not stop it.
 
-    A training that ends with an error before that leaves the pulse of the one before as it is: it did not begin.
+    A training that ends before that, with an error or because it was finished already, leaves the pulse of the one before as it is.
 
     with Heart(folder, epochs) as beat:
         for event in events:
@@ -113,7 +113,7 @@ class Heart:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is not None and not self.pulse.written:
+        if not self.pulse.written:
             return
         state = "finished" if kind is None else "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
         message = f"{type(error).__name__}: {error}" if state == "failed" else ""
