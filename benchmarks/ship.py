@@ -30,7 +30,8 @@ def results(tables: list[Path]) -> list[dict[str, object]]:
         "instances": "instances",
         "reference": "reference",
     }
-    return [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
+    plain = [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
+    return [{name: 100 * value if name in ("gap", "low", "high") else value for name, value in row.items()} for row in plain]
 
 
 def card(name: str, manifest: dict) -> str:

@@ -32,7 +32,8 @@ def differences(a: Solutions, b: Solutions, *, ignore: tuple[str, ...] = (), any
     return [name for name, (x, y) in pairs.items() if name not in ignore and not same(x, y)]
 
 
-PER_ROUND = ("mean", "standard_error", "effective_sample_size", "filled")
+PER_ROUND = ("mean", "standard_error", "effective_sample_size", "filled", "duplicates_avoided")
+"""And a sum over all slots, whose last bit depends on their number."""
 
 
 def _found(x: torch.Tensor, filled: torch.Tensor) -> torch.Tensor:

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, Any
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import CheckpointError, ContractError, GumbeldoreError, SettingsError
 from gumbeldore.policy import Network, Policy
-from gumbeldore.problem import Examples, Problem, State, replay
+from gumbeldore.problem import Examples, Problem, State, Variants, replay
 from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.advantage import global_advantage, local_advantage, mean_advantage, min_max_normalised, outcome
 from gumbeldore.search.mixed import solve_mixed
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.stepping import StepAndReconsider
 from gumbeldore.search.trie import Trie
 from gumbeldore.solutions import Diagnostics, Solutions
 from gumbeldore.training.algorithm import Epoch, imitate, self_improve
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from gumbeldore.solving import solve, solve_all
 
 __all__ = [
+    "Adaptive",
     "BeamSearch",
     "CheckpointError",
     "Cluster",
@@ -42,10 +45,12 @@ __all__ = [
     "Solutions",
     "Stage",
     "State",
+    "StepAndReconsider",
     "StochasticBeamSearch",
     "TheoryGumbeldore",
     "TrainingSettings",
     "Trie",
+    "Variants",
     "WithReplacement",
     "check_problem",
     "global_advantage",

@@ -27,6 +27,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore status[/bold] FOLDER...            where runs stand: phase, rate, time left, memory, curves
   [bold]gumbeldore report[/bold] FOLDER...            one page of HTML about runs and evaluations, side by side
   [bold]gumbeldore import[/bold] FILE --out FILE      convert a checkpoint or data of the method's public code
+  [bold]gumbeldore policies[/bold]                    the trained policies that ship, and what they reach
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -43,7 +44,20 @@ or one of your own as file.py:KIT or package.module:KIT (naming a file executes 
 """
 
 
-COMMANDS = ("demo", "train", "imitate", "solve", "evaluate", "generate", "label", "check", "status", "report", "import")
+COMMANDS = (
+    "demo",
+    "train",
+    "imitate",
+    "solve",
+    "evaluate",
+    "generate",
+    "label",
+    "check",
+    "status",
+    "report",
+    "import",
+    "policies",
+)
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
 
 FILES = {"import": "importing"}  # where the command's name cannot be that of a module

@@ -49,6 +49,7 @@ class Course(Generic[S]):
     evaluations: int | None
     results: list[Round] = field(default_factory=list)
     deterministic: int = 0  # rounds
+    needed: int = 1  # sequences that must be left for an instance to go on
     found: Int[Tensor, " batch"] = field(init=False)  # sequences
     nucleus: AutoNucleus = field(default_factory=AutoNucleus)
     step: AutoStep = field(default_factory=AutoStep)
@@ -60,7 +61,7 @@ class Course(Generic[S]):
     @property
     def active(self) -> Bool[Tensor, " batch"]:
         """Instances that may go on: neither has all been found, nor is any limit reached."""
-        active = (self.found < self.sequences) & (self.search.trie.left[0, :, 0] > -torch.inf)
+        active = (self.found + self.needed <= self.sequences) & (self.search.trie.left[0, :, 0] > -torch.inf)
         return active if self.evaluations is None else active & (self.search.evaluator.made < self.evaluations)
 
     @property
@@ -154,13 +155,14 @@ class Adaptive(Sampler):
     def _in_passes(self, course: Course[S]) -> Iterator[Round]:
         """Follows the best sequence of each instance step by step, and samples below; then again from the root, until all is used."""
         search, way = course.search, course.way
-        step, width = -(-search.horizon // STEPS) or 1, min(WIDTH, self.sequences)
+        step, width = -(-search.horizon // STEPS) or 1, min(WIDTH, -(-self.sequences // 2))
         for index in count():
             for depth in range(step if index == 0 else 0, search.horizon, step):
                 way.advance(search, depth - way.depth)
                 if bool((course.active & way.active).any()):
                     yield course.sample(width, index * search.horizon + depth)
             way.return_to(search.root)
+            course.needed = min(width, self.sequences)  # a pass that begins at the root is dear
             if not course.goes_on:
                 return
 

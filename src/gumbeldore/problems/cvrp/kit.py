@@ -40,6 +40,7 @@ KIT = Kit(
     },
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
+    policies=Path(__file__).parent / "policies",
     form=Form(verify, record, draw, "routes.png"),
     instances=KIND,
     recipe=CVRPRecipe,

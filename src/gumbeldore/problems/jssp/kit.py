@@ -76,6 +76,7 @@ KIT = Kit(
     architectures={"pairs": Architecture(JSSPPolicy, JobShopSize(), published=published.NETWORK)},
     cost="makespan",
     presets=Path(__file__).parent / "presets",
+    policies=Path(__file__).parent / "policies",
     form=Form(verify, record, draw, "schedule.png"),
     instances=KIND,
     recipe=JSSPRecipe,

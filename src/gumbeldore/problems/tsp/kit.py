@@ -43,6 +43,7 @@ KIT = Kit(
     },
     cost="tour length",
     presets=Path(__file__).parent / "presets",
+    policies=Path(__file__).parent / "policies",
     form=Form(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png"),
     instances=KIND,
     recipe=TSPRecipe,
