@@ -51,8 +51,8 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     """Returns the mean gap to the optimum by sampler, in percent."""
     console = console or Console()
     require(1 <= settings.sampled <= settings.instances, "`sampled` must lie in 1 .. `instances`.")
+    points = np.random.RandomState(1234).uniform(size=(settings.instances, 20, 2))  # too many are found before the training
     policy = _trained(settings, console)
-    points = np.random.RandomState(1234).uniform(size=(settings.instances, 20, 2))
     console.print(f"\nSolving {settings.instances} unseen instances to proven optimality with OR-Tools CP-SAT ...")
     optimal = list(_tracked(_exactly(points), len(points), console))
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
