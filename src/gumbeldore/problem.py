@@ -192,13 +192,23 @@ class Problem(ABC, Generic[S]):
         """
         lengths = (actions >= 0).sum(1)
         steps = (torch.rand(state.row_count, generator=generator).to(lengths.device) * lengths).long()
-        prefix = replay(self, state, actions, steps)
-        return Examples(prefix, actions.gather(1, steps[:, None]).squeeze(1))
+        return self.examples_after(state, actions, steps, generator=generator)
 
-    def polish(self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
+    def examples_after(
+        self, state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
+    ) -> Examples[S]:
+        """The example of each solution at which exactly so many of its actions have been taken, and the next one is the target.
+
+        Its beginning is a policy's own and need not be good, so nothing of it may be a target. Problems with symmetries augment here, too.
+        """
+        return Examples(replay(self, state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1))
+
+    def polish(
+        self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
         """Optional: solutions of initial states made better, or left as they are, by a quick local search; also padded with -1.
 
-        `effort` is a number of attempts per item of an instance.
+        `effort` is a number of attempts per item of an instance. The first `kept` actions stay as they are.
         """
         raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
 

@@ -85,7 +85,8 @@ class TestRoundTrip:
         instances = read_instances(file)
         dataset = instances.dataset()
         assert len(dataset) == 5
-        ((state, actions),) = dataset.groups
+        (group,) = dataset.groups
+        state, actions = group.state, group.actions
         problem = instances.kind.problem
         for action in actions.unbind(1):
             state = problem.step(state, action)

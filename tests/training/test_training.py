@@ -213,8 +213,8 @@ def test_a_dataset_keeps_sizes_apart_and_survives_saving():
         state = TSP(cities).generate(3, generator=generator)
         dataset.add(state, torch.arange(1, cities).expand(3, -1))
     assert len(dataset) == 9
-    assert [len(actions) for _, actions in dataset.groups] == [6, 3]
-    again = Dataset.from_plain(dataset.to_plain(), type(dataset.groups[0][0]), "cpu")
-    assert torch.equal(again.groups[0][0].coordinates, dataset.groups[0][0].coordinates)
+    assert [len(group.actions) for group in dataset.groups] == [6, 3]
+    again = Dataset.from_plain(dataset.to_plain(), type(dataset.groups[0].state), "cpu")
+    assert torch.equal(again.groups[0].state.coordinates, dataset.groups[0].state.coordinates)
     sizes = {again.sample(TSP(), 4, generator).state.coordinates.shape[1] for _ in range(30)}
     assert sizes == {5, 7}

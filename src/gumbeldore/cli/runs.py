@@ -139,8 +139,8 @@ def imitate(
     dataset: Dataset[Any] = Dataset()
     for path, instances in labels.items():
         try:
-            for state, actions in instances.dataset(pick_device(device)).groups:
-                dataset.add(state, actions)
+            for group in instances.dataset(pick_device(device)).groups:
+                dataset.add(group.state, group.actions)
         except GumbeldoreError as error:
             raise FormatError(f"{path}: {error}") from error
 

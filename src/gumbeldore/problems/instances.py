@@ -16,7 +16,7 @@ from torch import Tensor
 from gumbeldore.errors import FormatError, require
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.verdict import Verdict
-from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.dataset import Dataset, Group
 
 CHUNK = 10_000  # instances that are checked together
 
@@ -97,7 +97,7 @@ class InstanceSet:
         for start in range(0, len(self), CHUNK):
             rows = slice(start, start + CHUNK)
             _replay(self.kind.problem, self.state(rows=rows), actions[rows], torch.tensor(self.labels.objective[rows]), start)
-        return Dataset([(self.state(device), actions.to(device))])
+        return Dataset([Group(self.state(device), actions.to(device))])
 
     @property
     def digest(self) -> str:

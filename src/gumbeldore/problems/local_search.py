@@ -24,10 +24,21 @@ def polish_tours(
     points: Float[Tensor, "batch city 2"], tours: Int[Tensor, "batch city"], seeds: Int[Tensor, " batch"], rounds: int
 ) -> Int[Tensor, "batch city"]:
     """Tours that are not longer: 2-opt and Or-opt, then `rounds` of double bridges with the same."""
+    return _polished_tours(points, tours, seeds, rounds, is_open=False)
+
+
+def polish_paths(
+    points: Float[Tensor, "batch city 2"], paths: Int[Tensor, "batch city"], seeds: Int[Tensor, " batch"], rounds: int
+) -> Int[Tensor, "batch city"]:
+    """Paths through all cities that are not longer and keep their ends, by the same."""
+    return paths if paths.shape[1] <= 3 else _polished_tours(points, paths, seeds, rounds, is_open=True)
+
+
+def _polished_tours(points: Tensor, tours: Tensor, seeds: Tensor, rounds: int, *, is_open: bool) -> Tensor:
     result = tours.to("cpu", torch.int32, copy=True).contiguous()
     count, cities = result.shape
-    where, random = _plain(points, torch.float32), _plain(seeds, torch.int64)
-    _code().gumbeldore_polish_tours(_address(where), _address(random), count, cities, rounds, _address(result))
+    given = _plain(points, torch.float32), _plain(seeds, torch.int64)
+    _code().gumbeldore_polish_tours(*map(_address, given), count, cities, rounds, int(is_open), _address(result))
     return result.to(tours)
 
 
@@ -38,14 +49,19 @@ def polish_routes(
     actions: Int[Tensor, "batch customer"],
     seeds: Int[Tensor, " batch"],
     rounds: int,
+    under_way: bool = False,
 ) -> Int[Tensor, "batch customer"]:
-    """Routes that are not longer: `rounds` of taking strings of customers out and putting them back. Actions are those of `CVRP`."""
+    """Routes that are not longer: `rounds` of taking strings of customers out and putting them back. Actions are those of `CVRP`.
+
+    `under_way`: the first route has begun at the first customer, who stays where it is.
+    """
     result = actions.to("cpu", torch.int32, copy=True).contiguous()
     count, nodes = demands.shape
     given = (_plain(points, torch.float32), *(_plain(each, torch.int32) for each in (demands, capacity)))
     random = _plain(seeds, torch.int64)
     heat = ctypes.c_double(HOT), ctypes.c_double(COLD)
-    _code().gumbeldore_polish_routes(*map(_address, given), _address(random), count, nodes, rounds, *heat, _address(result))
+    sizes = count, nodes, rounds
+    _code().gumbeldore_polish_routes(*map(_address, given), _address(random), *sizes, *heat, int(under_way), _address(result))
     return result.to(actions)
 
 
@@ -55,12 +71,14 @@ def polish_schedules(
     actions: Int[Tensor, "batch depth"],
     seeds: Int[Tensor, " batch"],
     rounds: int,
+    kept: int = 0,
 ) -> Int[Tensor, "batch depth"]:
-    """Schedules that are not longer, by `rounds` of tabu search, in the order in which operations start. Actions are those of `JSSP`."""
+    """Schedules that are not longer, by `rounds` of tabu search, in the order in which operations start. Actions are those of `JSSP`;
+    the first `kept` of them stay."""
     result = actions.to("cpu", torch.int32, copy=True).contiguous()
     count, jobs, operations = times.shape
     given = _plain(times, torch.float64), _plain(machines, torch.int32), _plain(seeds, torch.int64)
-    _code().gumbeldore_polish_shops(*map(_address, given), count, jobs, operations, rounds, _address(result))
+    _code().gumbeldore_polish_shops(*map(_address, given), count, jobs, operations, rounds, kept, _address(result))
     return result.to(actions)
 
 

@@ -58,8 +58,15 @@ class AnyOf(Problem[S], Generic[S]):
     def examples(self, state: S, actions: Int[Tensor, "row depth"], *, generator: torch.Generator) -> Examples[S]:
         return self.problems[0].examples(state, actions, generator=generator)
 
-    def polish(self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
-        return self.problems[0].polish(state, actions, effort=effort, seeds=seeds)
+    def examples_after(
+        self, state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
+    ) -> Examples[S]:
+        return self.problems[0].examples_after(state, actions, steps, generator=generator)
+
+    def polish(
+        self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
+        return self.problems[0].polish(state, actions, effort=effort, seeds=seeds, kept=kept)
 
     def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
         return self.problems[0].variants(state, count, seeds=seeds)

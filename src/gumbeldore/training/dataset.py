@@ -13,27 +13,50 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.problem import Examples, Problem, S, shapes
 
+RECOVERED = 0.8
+"""How many of all minibatches are about states that a policy came to itself, where there are any."""
+
+
+@dataclass(frozen=True)
+class Group(Generic[S]):
+    """Instances of one size with a solution each; if there are `steps`, so many actions of it are a policy's own, good or not."""
+
+    state: S  # initial
+    actions: Int[Tensor, "row depth"]
+    steps: Int[Tensor, " row"] | None = None
+
+    def joined(self, other: Group[S]) -> Group[S]:
+        depth = max(self.actions.shape[1], other.actions.shape[1])
+        steps = None if self.steps is None or other.steps is None else torch.cat([self.steps, other.steps])
+        actions = torch.cat([_pad(self.actions, depth), _pad(other.actions, depth)])
+        return Group(type(self.state).concatenate([self.state, other.state]), actions, steps)
+
+    def is_like(self, other: Group[S]) -> bool:
+        return shapes(self.state) == shapes(other.state) and (self.steps is None) == (other.steps is None)
+
 
 @dataclass
 class Dataset(Generic[S]):
     """Pairs of an instance and one solution. Instances of different sizes live in different groups."""
 
-    groups: list[tuple[S, Tensor]] = field(default_factory=list)  # initial states, and actions [row, depth]
+    groups: list[Group[S]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return sum(len(actions) for _, actions in self.groups)
+        """How many solutions there are from beginning to end."""
+        return sum(len(group.actions) for group in self.groups if group.steps is None)
 
-    def add(self, state: S, actions: Int[Tensor, "row depth"]) -> None:
-        """Adds solved instances: one row and one row of actions each."""
+    def add(self, state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"] | None = None) -> None:
+        """Adds solved instances: one row and one row of actions each.
+
+        With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there.
+        """
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
-        state = state.compact()
-        for index, (known, solutions) in enumerate(self.groups):
-            if shapes(known) == shapes(state):
-                depth = max(solutions.shape[1], actions.shape[1])
-                joined = torch.cat([_pad(solutions, depth), _pad(actions, depth)])
-                self.groups[index] = (type(state).concatenate([known, state]), joined)
+        new = Group(state.compact(), actions, steps)
+        for index, known in enumerate(self.groups):
+            if known.is_like(new):
+                self.groups[index] = known.joined(new)
                 return
-        self.groups.append((state, actions))
+        self.groups.append(new)
 
     def clear(self) -> None:
         self.groups.clear()
@@ -41,27 +64,33 @@ class Dataset(Generic[S]):
     def sample(self, problem: Problem[S], count: int, generator: torch.Generator) -> Examples[S]:
         """`count` training examples of uniformly drawn solutions, all of one instance size."""
         require(len(self) > 0, "The dataset is empty: add solved instances before training on it.")
-        state, actions = self.groups[self._draw_group(generator)]
-        rows = torch.randint(len(actions), (count,), generator=generator).to(actions.device)
-        return problem.examples(state.rows(rows), actions[rows], generator=generator)
+        group = self._draw_group(generator)
+        rows = torch.randint(len(group.actions), (count,), generator=generator).to(group.actions.device)
+        state, actions = group.state.rows(rows), group.actions[rows]
+        if group.steps is None:
+            return problem.examples(state, actions, generator=generator)
+        return problem.examples_after(state, actions, group.steps[rows], generator=generator)
 
-    def _draw_group(self, generator: torch.Generator) -> int:
-        if len(self.groups) == 1:
-            return 0
-        sizes = torch.tensor([float(len(actions)) for _, actions in self.groups])
-        return int(torch.multinomial(sizes, 1, generator=generator))
+    def _draw_group(self, generator: torch.Generator) -> Group[S]:
+        whole, recovered = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))
+        groups = recovered if recovered and float(torch.rand((), generator=generator)) < RECOVERED else whole
+        if len(groups) == 1:
+            return groups[0]
+        sizes = torch.tensor([float(len(group.actions)) for group in groups])
+        return groups[int(torch.multinomial(sizes, 1, generator=generator))]
 
     def to_plain(self) -> list[dict[str, Tensor]]:
         """Tensors only, for a checkpoint."""
-        return [{**state.tensors(), "actions": actions} for state, actions in self.groups]
+        named = ({"actions": group.actions} | ({} if group.steps is None else {"steps": group.steps}) for group in self.groups)
+        return [{**group.state.tensors(), **solved} for group, solved in zip(self.groups, named, strict=True)]
 
     @classmethod
     def from_plain(cls, plain: Sequence[Mapping[str, Any]], state_type: type[S], device: torch.device | str) -> Dataset[S]:
         groups = []
         for group in plain:
             tensors = {name: tensor.to(device) for name, tensor in group.items()}
-            actions = tensors.pop("actions")
-            groups.append((state_type(**tensors), actions))
+            actions, steps = tensors.pop("actions"), tensors.pop("steps", None)
+            groups.append(Group(state_type(**tensors), actions, steps))
         return cls(groups)
 
 

@@ -30,6 +30,7 @@ class TrainingSettings:
     learning_rate: float = 2e-4  # Adam
     final_learning_rate: float | None = None  # reached by a cosine over all epochs; None: no decay, as in the paper
     polish: int = 0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
+    recoveries: int = 0  # prefixes of each sampled solution from which to learn how to go on best (by `polish`); 0: off
     gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
     successor_weight: float = (
         0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
@@ -53,6 +54,11 @@ class TrainingSettings:
             value = getattr(self, name)
             require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
         require(self.polish >= 0, f"`polish` must be at least 0 (off), got {self.polish}.")
+        require(self.recoveries >= 0, f"`recoveries` must be at least 0 (off), got {self.recoveries}.")
+        require(
+            self.polish > 0 or self.recoveries == 0,
+            f"`recoveries` needs `polish`, which finds out how to go on, got {self.recoveries} with `polish` = 0.",
+        )
         require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
         weight = self.successor_weight
         require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")

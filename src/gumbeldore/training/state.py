@@ -124,10 +124,25 @@ class Training(Generic[S]):
             row = torch.arange(len(chosen), device=chosen.device)
             actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
             if self.settings.polish:
+                self._recover(state.rows(rows).compact(), actions, seeds[rows])
                 actions, objective = self._polished(state.rows(rows).compact(), actions, seeds[rows])
             self.dataset.add(state.rows(rows), actions)
             total += objective.sum().item()
             yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
+
+    def _recover(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
+        """Adds the best ways to go on from some states that the policy came to, one number of steps for all rows.
+
+        Solutions lead through good states only. A policy that never sees what its own mistakes leave behind makes more of them.
+        """
+        shortest = int((actions >= 0).sum(1).min())
+        steps = (1 + torch.randperm(max(0, shortest - 2), generator=self.generator))[: self.settings.recoveries]
+        if len(steps) == 0:
+            return
+        effort = self.settings.polish
+        better = [self.problem.polish(state, actions, effort=effort, seeds=seeds, kept=kept) for kept in steps.tolist()]
+        rows = torch.arange(state.row_count).repeat(len(steps))
+        self.dataset.add(state.rows(rows), torch.cat(better), steps.repeat_interleave(state.row_count))
 
     def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
         """Better solutions by the problem's local search, and their objectives."""

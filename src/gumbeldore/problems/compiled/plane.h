@@ -15,6 +15,7 @@ struct Plane {
                 distances[(size_t)i * count + j] = std::hypot(points[2 * i] - points[2 * j], points[2 * i + 1] - points[2 * j + 1]);
     }
     float operator()(int a, int b) const { return distances[(size_t)a * count + b]; }
+    void set(int a, int b, float distance) { distances[(size_t)a * count + b] = distances[(size_t)b * count + a] = distance; }
 
     // The `size` points from `first` on that are nearest to each point, itself left out, nearest first.
     std::vector<int> neighbours(int first, int size) const {

@@ -27,9 +27,10 @@ struct Plan {
 
 class Search {
   public:
-    Search(const float *points, const int *demands, int capacity, int nodes, uint64_t seed)
-        : n(nodes), demands(demands), capacity(capacity), distance(points, nodes), near(distance.neighbours(1, nodes - 2)),
-          random(seed) {}
+    // `stays` is a customer that remains the first of its route, or 0.
+    Search(const float *points, const int *demands, int capacity, int nodes, uint64_t seed, int stays)
+        : n(nodes), demands(demands), capacity(capacity), stays(stays), distance(points, nodes),
+          near(distance.neighbours(1, nodes - 2)), random(seed) {}
 
     // Action 2 c + v: customer c (from 0) next, v = 1 via the depot.
     Plan read(const int *actions) {
@@ -68,7 +69,7 @@ class Search {
   private:
     int n;
     const int *demands;
-    int capacity;
+    int capacity, stays;
     Plane distance;
     std::vector<int> near, absent, struck;
     Random random;
@@ -131,7 +132,7 @@ class Search {
         for (int i = 0; i < begin; i++) current = plan.next[current];
         for (int i = 0; i < all; i++) {
             int following = plan.next[current];
-            if (i < gap || i >= gap + stay) remove(plan, current);
+            if (current != stays && (i < gap || i >= gap + stay)) remove(plan, current);
             current = following;
         }
     }
@@ -146,7 +147,8 @@ class Search {
                 const Route &route = plan.routes[i];
                 if (route.size == 0) empty = i;
                 if (route.size == 0 || route.load + demands[node] > capacity) continue;
-                for (int a = 0, b = route.first;; a = b, b = plan.next[b]) {
+                int begun = route.first == stays ? stays : 0;
+                for (int a = begun, b = begun ? plan.next[begun] : route.first;; a = b, b = plan.next[b]) {
                     float cost = distance(node, a) + distance(node, b) - distance(a, b);
                     if (cost < least && random.unit() >= BLINK) {
                         least = cost;
@@ -174,10 +176,12 @@ class Search {
 }  // namespace
 
 // Replaces solutions of `nodes` - 1 customers by ones that are not longer, in `rounds` of a temperature that falls from `hot` to `cold`.
+// With `under_way` customer 1 stays the first of the first route.
 extern "C" void gumbeldore_polish_routes(const float *points, const int *demands, const int *capacities, const int64_t *seeds,
-                                         int count, int nodes, int rounds, double hot, double cold, int *actions) {
+                                         int count, int nodes, int rounds, double hot, double cold, int under_way,
+                                         int *actions) {
     for (int i = 0; i < count; i++, points += 2 * nodes, demands += nodes, actions += nodes - 1) {
-        Search search(points, demands, capacities[i], nodes, seeds[i]);
+        Search search(points, demands, capacities[i], nodes, seeds[i], under_way ? 1 : 0);
         Search::write(search.anneal(search.read(actions), rounds, hot, cold), actions);
     }
 }

@@ -21,13 +21,18 @@ struct Move {
 // A schedule as one order of jobs per machine. Operations are numbered job by job: o = job * operations + step.
 class Shop {
   public:
-    Shop(const double *times, const int *machines, int jobs, int operations, const int *actions)
+    // The operations of the first `kept` actions stay where they are: the first ones of their machines.
+    Shop(const double *times, const int *machines, int jobs, int operations, const int *actions, int kept)
         : jobs(jobs), steps(operations), count(jobs * operations), time(times), machine(machines), at((size_t)count),
-          place(count), head(count), tail(count), order(count), open(count), tabu((size_t)count * jobs, 0) {
+          place(count), head(count), tail(count), order(count), open(count), tabu((size_t)count * jobs, 0), fixed(operations, 0),
+          stays(count, 0) {
         std::vector<int> filled(operations, 0), next(jobs, 0);
         for (int i = 0; i < count; i++) {
             int o = actions[i] * steps + next[actions[i]]++;
             put(machine[o], filled[machine[o]]++, o);
+            if (i >= kept) continue;
+            fixed[machine[o]]++;
+            stays[o] = 1;
         }
         measure();
     }
@@ -54,15 +59,16 @@ class Shop {
         return true;
     }
 
-    // Jobs in the order in which their operations start; of those that start together, what ends first comes first.
+    // Jobs in the order in which those of their operations start that may move; of those that start together, what ends first comes first.
     void write(int *actions) {
-        std::vector<int> all(count);
-        for (int o = 0; o < count; o++) all[o] = o;
+        std::vector<int> all;
+        for (int o = 0; o < count; o++)
+            if (!stays[o]) all.push_back(o);
         std::sort(all.begin(), all.end(), [&](int a, int b) {
             if (head[a] != head[b]) return head[a] < head[b];
             return time[a] != time[b] ? time[a] < time[b] : a < b;
         });
-        for (int i = 0; i < count; i++) actions[i] = all[i] / steps;
+        for (int o : all) *actions++ = o / steps;
     }
 
   private:
@@ -73,6 +79,8 @@ class Shop {
     std::vector<double> head, tail;    // the longest way to the start of an operation, and from its start to the end
     std::vector<int> order, open;      // operations so that each comes after those it waits for; how many it waits for
     std::vector<int> tabu;             // [machine][job a][job b]: until when a may not come before b again
+    std::vector<int> fixed;            // how many operations of a machine stay
+    std::vector<char> stays;           // whether an operation does
     std::vector<Move> moves;
     std::vector<int> path;
     std::vector<double> heads;
@@ -130,7 +138,7 @@ class Shop {
         for (size_t first = 0, last; first < path.size(); first = last + 1) {
             for (last = first; last + 1 < path.size() && machine[path[last + 1]] == machine[path[first]]; last++) {
             }
-            int m = machine[path[first]], begin = place[path[first]], finish = place[path[last]];
+            int m = machine[path[first]], begin = std::max(place[path[first]], fixed[m]), finish = place[path[last]];
             bool opens = first == 0, closes = last + 1 == path.size();
             for (int i = begin; i < finish; i++) {
                 if (!closes) forward(m, i, finish, now, best);
@@ -211,12 +219,13 @@ class Shop {
 }  // namespace
 
 // Replaces schedules, as the jobs whose next operations are appended one by one, by ones that are not longer, in the order of their starts.
+// The first `kept` of them stay.
 extern "C" void gumbeldore_polish_shops(const double *times, const int *machines, const int64_t *seeds, int count, int jobs,
-                                        int operations, int rounds, int *actions) {
+                                        int operations, int rounds, int kept, int *actions) {
     int size = jobs * operations;
     for (int i = 0; i < count; i++, times += size, machines += size, actions += size) {
         Random random(seeds[i]);
-        Shop shop(times, machines, jobs, operations, actions);
+        Shop shop(times, machines, jobs, operations, actions, kept);
         std::vector<int> best = shop.sequences();
         double shortest = shop.makespan;
         for (int now = 1, since = 0, walk = 0; now <= rounds; now++) {
@@ -233,6 +242,6 @@ extern "C" void gumbeldore_polish_shops(const double *times, const int *machines
             }
         }
         shop.restore(best);
-        shop.write(actions);
+        shop.write(actions + kept);
     }
 }

@@ -10,14 +10,16 @@ constexpr int LONGEST_MOVED = 3;  // cities that an Or-opt move takes along
 constexpr int BRIDGE = 50;        // positions within which a double bridge lies
 constexpr float LEAST = 1e-6f;    // a smaller gain is none
 
+// An open tour is a path whose ends stay: a tour in which the edge from its last city to its first is never given up.
 class Tour {
   public:
-    Tour(const float *points, int cities, const int *order)
-        : n(cities), size(std::min(NEIGHBOURS, cities - 1)), distance(points, cities), near(distance.neighbours(0, size)),
-          at(order, order + cities), place(cities), waiting(cities, 0) {
+    Tour(const float *points, int cities, const int *order, bool open)
+        : n(cities), size(std::min(NEIGHBOURS, cities - 1)), first(order[0]), last(order[cities - 1]), distance(points, cities),
+          near(distance.neighbours(0, size)), at(order, order + cities), place(cities), waiting(cities, 0) {
         for (int i = 0; i < n; i++) place[at[i]] = i;
         for (int i = n - 1; i >= 0; i--) wait(order[i]);
-        for (int i = 0; i < n; i++) length += distance(at[i], after(i));
+        for (int i = 0; i < n - open; i++) length += distance(at[i], after(i));
+        if (open) distance.set(first, last, -INFINITY);  // no move that gives it up gains anything
     }
 
     // Makes improving moves until no city that waits has one.
@@ -34,10 +36,11 @@ class Tour {
     // Exchanges two neighbouring stretches of the tour.
     void kick(Random &random) {
         int cut[3], reach = std::min(n - 1, BRIDGE) - 1, start = random.below(n);
+        auto stays = [&](int c) { return distance(at[wrap(start + c - 1)], at[wrap(start + c)]) < 0; };
         do {
             for (int &c : cut) c = 1 + random.below(reach);
             std::sort(cut, cut + 3);
-        } while (cut[0] == cut[1] || cut[1] == cut[2]);
+        } while (cut[0] == cut[1] || cut[1] == cut[2] || std::any_of(cut, cut + 3, stays));
         std::vector<int> &stretch = spare;
         stretch.clear();
         for (int i = cut[1]; i < cut[2]; i++) stretch.push_back(at[wrap(start + i)]);
@@ -54,6 +57,13 @@ class Tour {
     }
 
     std::vector<int> order() const { return at; }
+
+    // The same cities from the first one on; the last one of a path comes last.
+    std::vector<int> begun(std::vector<int> order) const {
+        std::rotate(order.begin(), std::find(order.begin(), order.end(), first), order.end());
+        if (order.back() != last && order[1] == last) std::reverse(order.begin() + 1, order.end());
+        return order;
+    }
     void restore(const std::vector<int> &order, double known) {
         for (int i = 0; i < n; i++) put(i, order[i]);
         length = known;
@@ -62,7 +72,7 @@ class Tour {
     double length = 0;
 
   private:
-    int n, size;
+    int n, size, first, last;
     Plane distance;
     std::vector<int> near, at, place, queue, spare, moved;
     std::vector<char> waiting;
@@ -166,11 +176,12 @@ class Tour {
 }  // namespace
 
 // Replaces tours by ones that are not longer: a descent, then `rounds` of kick and descent, each of which is taken back unless it made
-// the tour shorter. Below 8 cities there is only the descent.
-extern "C" void gumbeldore_polish_tours(const float *points, const int64_t *seeds, int count, int cities, int rounds, int *tours) {
+// the tour shorter. Below 8 cities there is only the descent. With `open` they are paths, whose first and last city stay.
+extern "C" void gumbeldore_polish_tours(const float *points, const int64_t *seeds, int count, int cities, int rounds, int open,
+                                        int *tours) {
     for (int i = 0; i < count; i++, points += 2 * cities, tours += cities) {
         Random random(seeds[i]);
-        Tour tour(points, cities, tours);
+        Tour tour(points, cities, tours, open);
         tour.descend();
         std::vector<int> best = tour.order();
         double shortest = tour.length;
@@ -184,6 +195,7 @@ extern "C" void gumbeldore_polish_tours(const float *points, const int64_t *seed
                 tour.restore(best, shortest);
             }
         }
+        if (open) best = tour.begun(best);
         std::copy(best.begin(), best.end(), tours);
     }
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.problem import Examples, Problem, State, Variants, precise, replay
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -233,14 +233,39 @@ class CVRP(Problem[CVRPState]):
         starts = begins.gather(1, first + torch.arange(size, device=device))
         return Examples(example, target, successors(stretch, starts, customers))
 
-    def polish(self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
-        """Strings of customers are taken out and put back, `effort` times per customer."""
-        nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
+    def examples_after(
+        self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
+    ) -> Examples[CVRPState]:
+        """Nothing is said of what follows a customer."""
+        there = replay(self, state.compact(), actions, steps)
+        example = replace(there, nodes=augment(there.nodes, generator), length=torch.zeros_like(there.length))
+        return Examples(example, actions.gather(1, steps[:, None]).squeeze(1), torch.full_like(there.demands, -1))
+
+    def polish(
+        self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
+        """Strings of customers are taken out and put back, `effort` times per customer that may move.
+
+        With `kept` actions the vehicle is on its way: all that is left to do is another instance, in which the node where it stands
+        demands what it has loaded, and stays the first of its subtour.
+        """
         require(
             actions.shape[1] == state.visited.shape[1] and not bool(state.visited.any()),
             "`polish` needs complete solutions of full instances.",
         )
-        return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
+        nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
+        if kept == 0:
+            return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
+        now = replay(self, state.compact(), actions, torch.full_like(seeds, kept))
+        places = torch.cat([torch.zeros_like(now.current)[:, None], now.current[:, None], actions[:, kept:] // 2 + 1], 1)
+        rest = demands.gather(1, places)
+        rest[:, 1] = capacity - now.remaining
+        numbers = torch.arange(places.shape[1] - 1, device=places.device)
+        via_depot = torch.cat([torch.ones_like(actions[:, :1]), actions[:, kept:] % 2], 1)
+        points = nodes.gather(1, places[..., None].expand(-1, -1, 2))
+        routes, rounds = 2 * numbers + via_depot, effort * len(numbers)
+        better = polish_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
+        return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
 
 
 def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:

@@ -146,6 +146,11 @@ class JSSP(Problem[JSSPState]):
         """
         choices = ((actions >= 0).sum(1) - 1).clamp(min=1)
         steps = (torch.rand(len(choices), generator=generator, dtype=torch.float64).to(choices.device) * choices).long()
+        return self.examples_after(state, actions, steps, generator=generator)
+
+    def examples_after(
+        self, state: JSSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
+    ) -> Examples[JSSPState]:
         prefix, target = self.prefix(state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1)
         whole = actions.shape[1] == state.jobs * state.operations and not bool(state.scheduled.any())
         return Examples(prefix, target, machine_successors(state, actions) if whole else None)
@@ -169,15 +174,17 @@ class JSSP(Problem[JSSPState]):
             available.put_(used, end.expand_as(used))
         return replace(state, scheduled=scheduled, available=available.view(rows, columns)[:, :-1].contiguous())
 
-    def polish(self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
-        """Tabu search, `effort` moves per operation. Of all sequences of actions that lead to its schedule, it returns the one in
+    def polish(
+        self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
+        """Tabu search, `effort` moves per operation that may move. Of all sequences of actions that lead to its schedule, it returns the one in
         the order of starts: one target instead of many that are equally good."""
         require(
             actions.shape[1] == state.jobs * state.operations and not bool(state.scheduled.any()),
             "`polish` needs complete schedules of full instances.",
         )
         times, machines = state.times[state.instance], state.machines[state.instance]
-        return polish_schedules(times, machines, actions, seeds, effort * actions.shape[1])
+        return polish_schedules(times, machines, actions, seeds, effort * (actions.shape[1] - kept), kept)
 
     def variants(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[JSSPState]:
         """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""

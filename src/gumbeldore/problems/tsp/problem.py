@@ -22,7 +22,7 @@ from gumbeldore.problems.geometry import (
     nearest_candidates,
     points_at,
 )
-from gumbeldore.problems.local_search import polish_tours
+from gumbeldore.problems.local_search import polish_paths, polish_tours
 
 
 @dataclass(frozen=True)
@@ -155,12 +155,36 @@ class TSP(Problem[TSPState]):
             successor.scatter_(1, segment[:, :-1], segment[:, 1:])
         return Examples(example, segment[:, 1], successor)
 
-    def polish(self, state: TSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"]) -> Tensor:
-        """2-opt and Or-opt, iterated with double bridges, `effort` of them per city."""
+    def examples_after(
+        self, state: TSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
+    ) -> Examples[TSPState]:
+        """The way there does not matter, so it is not replayed. What follows the current city, and each one beyond it, is to be learned."""
+        tour = torch.cat([state.start[:, None], actions], 1)
+        behind = torch.arange(tour.shape[1], device=tour.device) <= steps[:, None]
+        example = TSPState(
+            instance=torch.arange(len(tour), device=tour.device),
+            coordinates=augment(state.coordinates[state.instance], generator),
+            start=state.start,
+            current=tour.gather(1, steps[:, None]).squeeze(1),
+            visited=torch.zeros_like(state.visited).scatter_(1, tour, behind),
+            length=torch.zeros_like(state.length),
+        )
+        known = torch.arange(tour.shape[1], device=tour.device) >= steps[:, None]
+        successor = torch.full_like(tour, -1).scatter_(1, tour, tour.roll(-1, 1).where(known & (steps > 0)[:, None], -1))
+        return Examples(example, actions.gather(1, steps[:, None]).squeeze(1), successor)
+
+    def polish(
+        self, state: TSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
+        """2-opt and Or-opt, iterated with double bridges, `effort` of them per city that may move."""
         require(state.visited.shape[1] == actions.shape[1] + 1, "`polish` needs complete tours of full instances.")
-        tours = torch.cat([state.start[:, None], actions], 1)
-        tours = polish_tours(state.coordinates[state.instance], tours, seeds, effort * tours.shape[1])
-        return begun_at(tours, state.start)
+        points, tours = state.coordinates[state.instance], torch.cat([state.start[:, None], actions], 1)
+        if kept == 0:
+            return begun_at(polish_tours(points, tours, seeds, effort * tours.shape[1]), state.start)
+        path = torch.cat([tours[:, kept:], state.start[:, None]], 1)  # from the current city back to the start
+        order = torch.arange(path.shape[1], device=path.device).expand_as(path)
+        order = polish_paths(points.gather(1, path[..., None].expand(-1, -1, 2)), order, seeds, effort * path.shape[1])
+        return torch.cat([actions[:, :kept], path.gather(1, order)[:, 1:-1]], 1)
 
     def variants(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TSPState]:
         """Isometries of the square, and other cities to begin with. The tag is that city."""
