@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -115,5 +116,11 @@ class Recorder:
         if self._policy_epoch == state["best_epoch"] and (self.folder / POLICY).exists():
             return
         self._policy.load_state_dict(state["best_policy"])
-        save_policy(self.folder / POLICY, self._policy, problem=self.about["problem_name"], epoch=str(state["best_epoch"]))
+        save_policy(
+            self.folder / POLICY,
+            self._policy,
+            problem=self.about["problem_name"],
+            epoch=str(state["best_epoch"]),
+            trained_on=json.dumps({name: self.about[name] for name in ("problem", "stages") if self.about.get(name)}),
+        )
         self._policy_epoch = state["best_epoch"]
