@@ -16,18 +16,18 @@ from rich.table import Table
 from gumbeldore.cli.bars import counter
 from gumbeldore.cli.method_names import BASELINES, SAMPLERS, baseline_named, sampler_named
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError, require
+from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.evaluation import Evaluation, Method, NamedSet, PolicyMethod, Report, draw_report, write_tables
 from gumbeldore.evaluation.tables import HEADINGS, caption, shown
 from gumbeldore.files import check_writable, locked
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.policy_files import load_policy, read_weights
+from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.problems.shipped import choose
+from gumbeldore.solving.policies import policy_for
 from gumbeldore.training.cluster import Cluster
 
-POLICY_FILE = "policy.safetensors"
 WIDE = 120
 """Columns of a window in which a row fits into one line."""
 NARROW = ("method", "mean\ncost", "gap in %\n(95 %)", "difference\nin % (95 %)", "sec-\nonds", "evalu-\nations")
@@ -184,23 +184,10 @@ def _policies(kit: Kit, settings: EvaluateSettings) -> dict[str, Network]:
         require(
             label not in found, f"Two policies are called `{label}` in the table: name them, as in --policies first={name}."
         )
-        found[label] = _policy(kit, name)
+        found[label] = policy_for(kit, name)
     return found
 
 
 def _label(name: str) -> str:
     path = Path(name)
-    return path.parent.name if path.name == POLICY_FILE and path.parent.name else path.stem
-
-
-def _policy(kit: Kit, name: str) -> Network:
-    """The policy of a file, of a run's folder, or one that ships."""
-    path = Path(name) / POLICY_FILE if Path(name).is_dir() else Path(name)
-    if not path.is_file() and os.sep not in name and path.suffix != ".safetensors":
-        return choose(kit, name).load()
-    held = read_weights(path)[1].get("policy")
-    for architecture in kit.architectures.values():
-        if architecture.network.__name__ == held:
-            return load_policy(path, architecture.network)
-    wanted = " or ".join(architecture.network.__name__ for architecture in kit.architectures.values())
-    raise CheckpointError(f"`policies`: {path} holds a {held}, which is no policy for {kit.name} ({wanted}).")
+    return path.parent.name if path.name == POLICY and path.parent.name else path.stem

@@ -13,11 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from gumbeldore.problems.finding import kit_named, kit_names
-from gumbeldore.problems.policy_files import read_weights
+from gumbeldore.problems.policy_files import policy_file, read_weights
 from gumbeldore.problems.shipped import manifest_beside, shipped
 from gumbeldore.solving.policies import is_a_name
-
-POLICY = "policy.safetensors"
 
 
 @dataclass(frozen=True)
@@ -57,13 +55,11 @@ def about(path: Path) -> dict[str, Any]:
 
 
 def _path(named: str) -> Path:
-    if Path(named).is_dir():
-        return Path(named) / POLICY
     if is_a_name(named):
         for policy in (policy for kit in kit_names() for policy in shipped(kit_named(kit))):
             if policy.name == named:
                 return policy.path
-    return Path(named)
+    return policy_file(named)
 
 
 def _shown(value: Any) -> str:

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from gumbeldore.cli.curves import plot_training
-from gumbeldore.cli.run_folder import DIVERGED, METRICS, PLOT, POLICY, RUN, RunFolder
+from gumbeldore.cli.run_folder import DIVERGED, METRICS, PLOT, RUN, RunFolder
 from gumbeldore.errors import DiskFullError, GumbeldoreError
 from gumbeldore.policy import Network
-from gumbeldore.problems.policy_files import save_policy
+from gumbeldore.problems.policy_files import POLICY, save_policy
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.checkpoint import MetricsFile, read_metrics, save_state
 from gumbeldore.training.divergence import DivergenceError

@@ -19,14 +19,14 @@ from gumbeldore.cli.bars import bars, line
 from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.environment import environment
 from gumbeldore.cli.recorder import Recorder
-from gumbeldore.cli.run_folder import LABELS, LABELS_HASH, POLICY, START, START_HASH, RunFolder
+from gumbeldore.cli.run_folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.cli.run_settings import RunSettings, StageSettings
 from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import DiskFullError, FormatError, GumbeldoreError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import load_policy, put_weights, read_weights
+from gumbeldore.problems.policy_files import POLICY, load_policy, put_weights, read_weights
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset

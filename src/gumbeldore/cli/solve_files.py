@@ -37,7 +37,9 @@ class FilesSettings:
     sets as .npz. The problem is guessed from the content. Ctrl-C keeps the best solutions found so far."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]  # files, or folders of them
-    policy: str | None = None  # a policy.safetensors, or the name of one that ships; none: the one that ships for the problem
+    policy: str | None = (
+        None  # a policy.safetensors, the folder of a run, or the name of one that ships; none: the one that ships for the problem
+    )
     preset: Literal["fast", "balanced", "best"] = "balanced"  # how hard to search
     time_limit: float | None = None  # seconds per instance; by default 10 for a preset, none for a sampler of your own
     sequences: int | None = None  # how many to sample per instance, in whole rounds

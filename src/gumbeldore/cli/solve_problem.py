@@ -28,7 +28,7 @@ from gumbeldore.problem import Problem
 from gumbeldore.problems.geometry import check_nearest
 from gumbeldore.problems.instances import InstanceSet, row_arrays
 from gumbeldore.problems.kit import Given, Kit, Record, StateRecipe
-from gumbeldore.problems.policy_files import load_policy, read_weights
+from gumbeldore.problems.policy_files import load_policy, policy_file, read_weights
 from gumbeldore.problems.reading import read_file
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import is_a_name, policy_for
@@ -52,7 +52,9 @@ class SolveSettings(Generic[R, A]):
 
     recipe: R  # of the random instances; its seed is also that of the sampling
     sampler: A
-    policy: str | None = None  # a policy.safetensors, or the name of one that ships; none: the one that ships for the problem
+    policy: str | None = (
+        None  # a policy.safetensors, the folder of a run, or the name of one that ships; none: the one that ships for the problem
+    )
     folder: Path = Path("runs/solve")  # solutions.json and a picture of the first instance go here
     workers: int | None = None  # processes; by default one per core if there are at least 64 instances
     device: str = "auto"
@@ -150,6 +152,7 @@ def checked_policy(entry: Entry, named: str | Path | None) -> Network:
     """The policy in a file, which must be one for the entry's problem and architecture; or one that ships."""
     if named is None or is_a_name(named):
         return policy_for(entry.kit, named)
+    named = policy_file(named)
     wanted, (_, header) = entry.architecture.network, read_weights(named)
     held = header.get("policy")
     if held != wanted.__name__:

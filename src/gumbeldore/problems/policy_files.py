@@ -20,6 +20,7 @@ from gumbeldore.policy import Network
 from gumbeldore.problems import finding
 
 FORMAT = "gumbeldore-1"
+POLICY = "policy.safetensors"  # what the file is called in the folder of a run
 HASH = "sha256"  # in the header: of the file as it is without this entry
 
 
@@ -65,6 +66,11 @@ def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str 
     if found:
         raise CheckpointError(f"The weights in {path} do not fit {type(policy).__name__}: {found}.")
     policy.load_state_dict(weights)
+
+
+def policy_file(named: str | Path) -> Path:
+    """A file, or the one in the folder of a run."""
+    return Path(named) / POLICY if Path(named).is_dir() else Path(named)
 
 
 def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
