@@ -186,9 +186,10 @@ def _connect(module: ModuleType, cluster: Cluster) -> None:
             address=cluster.address, include_dashboard=_dashboard(cluster), log_to_driver=False, logging_level=logging.WARNING
         )
     except Exception as error:  # of any kind: Ray has no one kind for this
-        raise SettingsError(
-            f"`cluster` {cluster.address} does not answer: {_ends(error)} Is it running (`ray status`)?"
-        ) from error
+        local = cluster.address == "local"
+        what = "cannot be started" if local else "does not answer"
+        fix = "Is the machine too busy? --workers needs no Ray." if local else "Is it running (`ray status`)?"
+        raise SettingsError(f"`cluster` {cluster.address} {what}: {_ends(error)} {fix}") from error
     if callable(handler) and current_thread() is main_thread():
         signal.signal(signal.SIGTERM, handler)
 
