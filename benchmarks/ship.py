@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -77,7 +77,8 @@ def main() -> None:
         lean.load_state_dict({key: value for key, value in policy.state_dict().items() if not key.startswith("pointer.")})
         policy = lean
     path = folder / f"{given.name}.safetensors"
-    save_policy(path, policy)
+    _, header = read_weights(given.run / "policy.safetensors" if given.run.is_dir() else given.run)
+    save_policy(path, policy, **{name: header[name] for name in ("problem", "epoch", "trained_on") if name in header})
     manifest = {
         "summary": given.summary,
         "default": given.default,
@@ -87,6 +88,7 @@ def main() -> None:
         "trained": given.trained,
         "how": given.how,
         "hours": f"{given.hours:g} core-hours",
+        "licence": "MIT",
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "commands": given.commands,
         "results": results(given.results),

@@ -125,8 +125,9 @@ def test_a_problem_knows_no_other_problem(room):
         assert folders <= {room}, name
 
 
-def test_evaluation_knows_problems_but_no_problem_in_particular():
-    for name in modules("evaluation"):
+@pytest.mark.parametrize("room", ["evaluation", "cli"])
+def test_problems_are_known_by_their_kits_only(room):
+    for name in modules(room):
         own = {module.split(".")[2] for module in imports(name) if module.startswith("gumbeldore.problems.")}
         assert not [room for room in own if (SOURCE / "gumbeldore/problems" / room).is_dir()], name
 
@@ -157,7 +158,7 @@ def test_the_walk_over_imports_sees_them():
     """Otherwise the tests above could not fail."""
     assert "gumbeldore.search.gumbel" in reachable("gumbeldore.search.samplers")
     assert "gumbeldore.search.trie" in imports("gumbeldore.search.expansion")
-    assert "gumbeldore.problems.tsp.problem" in reachable("gumbeldore.cli.demo")
+    assert "gumbeldore.problems.tsp.problem" in reachable("gumbeldore.problems.tsp.kit")
     assert {"networks", "problem"} <= rooms("gumbeldore.problems.tsp.bq")
 
 

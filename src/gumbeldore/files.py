@@ -83,16 +83,20 @@ def check_writable(folder: Path, option: str) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keeps the folder for this process. The lock ends with the process, however that ends; its empty file stays."""
-    lock = FileLock(folder / LOCK)
+def locked(folder: Path, name: str = LOCK, *, gone_afterwards: bool = False) -> Iterator[None]:
+    """Keeps the folder, or what else a lock of that name stands for, for this process.
+
+    The lock ends with the process, however that ends. Its empty file stays, unless it is to be gone after the block.
+    """
+    lock = FileLock(folder / name)
     try:
         lock.acquire(blocking=False)
     except Timeout as error:
-        raise BusyError(
-            f"Another process is at work in {folder}. Wait for its end, stop it, or choose another folder."
-        ) from error
+        where = folder if name == LOCK else folder / name.removeprefix(".").removesuffix(LOCK)
+        raise BusyError(f"Another process is at work on {where}. Wait for its end, stop it, or choose another one.") from error
     try:
         yield
+        if gone_afterwards:
+            (folder / name).unlink(missing_ok=True)
     finally:
         lock.release()

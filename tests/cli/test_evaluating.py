@@ -13,10 +13,12 @@ from gumbeldore.cli import evaluate as command
 from gumbeldore.cli import main
 from gumbeldore.cli.catalogue import entry
 from gumbeldore.cli.evaluate import EvaluateSettings
+from gumbeldore.files import locked
 from gumbeldore.policies import CVRPPolicy, TSPPolicy
 from gumbeldore.problems.instance_files import write_instances
 from gumbeldore.problems.policy_files import save_policy
 from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.training.cluster import Cluster
 
 FILES = {"table.csv", "table.json", "table.md", "table.png", "answers.csv", "curves.csv"}
 
@@ -42,12 +44,44 @@ def test_policies_samplers_and_baselines_come_into_one_table(place, tmp_path, ca
     sets = ["--sets", str(place / "six.npz"), str(place / "folder"), "tsp20", "--first", "3"]
     methods = ["--policies", str(place / "run"), "--samplers", "greedy", "wor:2x2", "--baselines", "nearest-neighbour"]
     assert run(place, tmp_path, *sets, *methods, "--repeats", "2", "--against", "nearest-neighbour") == 0
-    assert {path.name for path in tmp_path.iterdir()} == FILES | {"answers"}
+    assert {path.name for path in tmp_path.iterdir()} == FILES | {"answers", ".lock"}
     rows = list(csv.DictReader((tmp_path / "table.csv").read_text().splitlines()))
-    assert [row["set"] for row in rows] == ["six"] * 3 + ["folder"] * 3 + ["tsp20"] * 3
+    assert [row["set"] for row in rows] == ["six"] * 3 + ["folder"] * 3 + ["tsp20"] * 3 + ["all sets"] * 3
     assert [row["method"] for row in rows[:3]] == ["run greedy", "run wor:2x2", "nearest-neighbour"]
-    assert {row["instances"] for row in rows} == {"3"}
+    assert [row["instances"] for row in rows] == ["3"] * 9 + ["9"] * 3
     assert "difference of gaps to nearest-neighbour" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_bad_file_of_a_folder_stops_nothing_and_decides_the_exit_code(place, tmp_path, capsys):
+    write_instances(tmp_path / "sets/good.npz", TSPRecipe(6, 2, 0).generate())
+    (tmp_path / "sets/bad.tsp").write_text("NAME: bad\nTYPE: TSP\nDIMENSION: 3\n")
+    (tmp_path / "sets/empty.csv").touch()
+    (tmp_path / "sets/README.txt").write_text("What these are.")
+    arguments = ["--sets", str(tmp_path / "sets"), "--baselines", "nearest-neighbour"]
+    assert run(place, tmp_path / "out", *arguments) == 1
+    (row,) = csv.DictReader((tmp_path / "out/table.csv").read_text().splitlines())
+    assert (row["set"], row["instances"]) == ("sets", "2")
+    error = capsys.readouterr().err
+    assert [name for name in ("bad.tsp", "empty.csv", "README.txt") if name in error] == ["bad.tsp", "empty.csv"]
+
+
+def test_a_folder_in_which_every_file_is_bad_is_refused(place, tmp_path, capsys):
+    (tmp_path / "sets").mkdir()
+    (tmp_path / "sets/empty.tsp").touch()
+    assert run(place, tmp_path / "out", "--sets", str(tmp_path / "sets"), "--baselines", "nearest-neighbour") == 2
+    assert "empty.tsp is empty" in capsys.readouterr().err
+
+
+def test_two_evaluations_do_not_share_a_folder_at_a_time(place, tmp_path, capsys):
+    arguments = ["--sets", str(place / "six.npz"), "--baselines", "nearest-neighbour"]
+    with locked(tmp_path):
+        assert run(place, tmp_path, *arguments) == 2
+    assert "Another process is at work" in capsys.readouterr().err
+
+
+def test_a_cluster_takes_the_place_of_processes():
+    assert EvaluateSettings(("tsp20",), workers=3).crew == 3
+    assert EvaluateSettings(("tsp20",), workers=3, cluster="auto").crew == Cluster("auto")
 
 
 def test_the_same_command_again_computes_nothing(place, tmp_path, capsys, monkeypatch):
@@ -97,7 +131,7 @@ def test_a_row_that_fails_is_reported_after_the_others_are_written(place, tmp_pa
         (["--sets", "tsp20", "--policies", "missing.safetensors"], "There is no policy file missing.safetensors"),
         (
             ["--sets", "tsp20", "--policies", "PLACE/other.safetensors"],
-            "holds a CVRPPolicy, which is no policy for tsp (TSPPolicy or",
+            "`policy` must be one for tsp, but PLACE/other.safetensors holds a CVRPPolicy, which is for cvrp",
         ),
         (["--sets", "tsp20", "--policies", "PLACE/run", "PLACE/run"], "Two policies are called `run` in the table"),
         (["--sets", "tsp20", "--policies", "PLACE/run", "--samplers", "gd"], "`gd` must have a size as in `gd:32x4`"),
@@ -114,7 +148,7 @@ def test_what_cannot_be_done_is_one_line_before_any_work(place, tmp_path, capsys
     given = [argument.replace("PLACE", str(place)) for argument in arguments]
     assert run(place, tmp_path, *given) == 2
     error = capsys.readouterr().err
-    assert message in error.replace("\n", " ")
+    assert message.replace("PLACE", str(place)) in error.replace("\n", " ")
     assert "Traceback" not in error
 
 

@@ -21,7 +21,7 @@ from gumbeldore.training.checkpoint import load_state, read_metrics
 
 SMALL = [
     "--policy.d", "16", "--policy.layers", "1", "--policy.heads", "2", "--policy.ff", "32", "--training.batches", "3",
-    "--training.batch-size", "8", "--validation.instances", "8", "--device", "cpu",
+    "--training.batch-size", "8", "--validation.instances", "8", "--device", "cpu", "--workers", "0",
 ]  # fmt: skip
 SMALL_JSSP = ["--policy.pairs" if option == "--policy.layers" else option for option in SMALL]
 

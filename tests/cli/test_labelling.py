@@ -17,7 +17,8 @@ from rich.console import Console
 from gumbeldore.cli import label as labelling
 from gumbeldore.cli import main
 from gumbeldore.cli.label import choose_solver, label
-from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError
+from gumbeldore.errors import BusyError, CheckpointError, GumbeldoreError, SettingsError
+from gumbeldore.files import locked
 from gumbeldore.problems.cvrp import experts
 from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
 from gumbeldore.problems.cvrp.instances import CVRPRecipe
@@ -123,7 +124,7 @@ class TestSolvers:
         pytest.importorskip("pyvrp")
         pytest.importorskip("ortools")
         points = np.random.RandomState(3).uniform(size=(15, 2))
-        exact = solve_tsp(points)
+        exact = solve_tsp(points, work("ortools"))
         assert exact.optimal
         assert exact.length - 1e-4 <= approximate_tsp(points, work("pyvrp")).length <= 1.02 * exact.length
 
@@ -160,7 +161,7 @@ class TestSolvers:
     def test_a_schedule_is_what_the_solver_says(self):
         pytest.importorskip("ortools")
         times, machines = np.array([[3, 2], [2, 4]]), np.array([[0, 1], [1, 0]])
-        answer = solve_jssp(times, machines)
+        answer = solve_jssp(times, machines, work("ortools"))
         assert (answer.makespan, answer.optimal) == (7, True)
         assert verify_jssp(times, machines, jobs_by_start(answer.starts)).objective == -7
 
@@ -318,6 +319,12 @@ class TestLabelling:
         with pytest.raises(SettingsError, match=f"`{next(iter(wrong))}`"):
             label(instances, out, limit=Limit(seconds), console=QUIET, **given)
 
+    def test_two_processes_do_not_label_into_the_same_file(self, tmp_path, monkeypatch):
+        fake(monkeypatch, tour)
+        with locked(tmp_path, ".a.npz.lock"), pytest.raises(BusyError, match=r"Another process is at work on .*a\.npz\."):
+            label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+        label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+
     def test_a_finished_file_is_not_overwritten(self, tmp_path):
         (tmp_path / "a.npz").write_text("old")
         with pytest.raises(SettingsError, match="exists already"):
@@ -357,7 +364,7 @@ class TestCommand:
         pytest.importorskip("ortools")
         given, out = tmp_path / "given.npz", tmp_path / "out.npz"
         assert main(["generate", "jssp", "--jobs", "3", "--machines", "3", "--count", "5", "--out", str(given)]) == 0
-        assert main(["label", "jssp", "--instances", str(given), "--out", str(out), "--workers", "2"]) == 0
+        assert main(["label", "jssp", "--instances", str(given), "--out", str(out), "--workers", "2", "--work", "5"]) == 0
         assert "5 of 5 proved optimal" in " ".join(capsys.readouterr().out.split())
         before, after = read_instances(given), read_instances(out)
         assert after.digest == before.digest

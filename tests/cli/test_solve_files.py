@@ -174,7 +174,7 @@ def test_sequences_and_samplers_can_be_chosen(solve):
         (["cities.csv", "--sequences", "0"], "`sequences` must be at least 1"),
         (["cities.csv", "--nearest", "-1"], "`nearest` must be at least 0"),
         (["cities.csv", "--pictures", "-1"], "`pictures` must be at least 0"),
-        (["cities.csv", "--folder", "cities.csv"], "`folder` must be one that can be written to"),
+        (["cities.csv", "--folder", "cities.csv"], "`--folder` must be where files can be written"),
         (["cities.csv", "--problem", "knapsack"], "Unknown problem `knapsack`"),
         (["cities.csv", "--problem", "jssp"], "cities.csv"),
     ],

@@ -76,7 +76,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["demo", "--folder", "file"], "`--folder` must be where files can be written"),
     (["demo", "--folder", "run", "--fresh"], "--fresh removes the files of a demonstration"),
     (["demo", "--sampled", "0"], "`sampled`"),
-    (["demo", "--instances", str(10**13)], "Memory ran out"),
+    (["demo", "--instances", str(10**13)], "too many, or too large, instances"),
     (["check", "tsp", "--seed", "-1"], "`seed` must lie in 0"),
     (["check", "tsp", "--diverged", "run/checkpoint.pt"], "holds no step that diverged"),
     (["check", "tsp", "--diverged", "none"], "no checkpoint none"),

@@ -58,6 +58,22 @@ def test_without_known_costs_the_best_of_all_methods_and_repeats_is_the_referenc
     assert table.references["unknown"].costs.tolist() == [9, 22, 40]
 
 
+def test_several_sets_have_rows_over_all_their_instances(table):
+    fixed, drawn, late = table.summary
+    assert {row.named for row in table.summary} == {"all sets"}
+    assert (fixed.instances, fixed.seconds) == (6, 0.5)
+    assert np.isnan(fixed.cost)
+    assert fixed.gap.mean == pytest.approx(np.mean([row.gap.mean for row in table.rows if row.method == "a|b"]))
+    assert drawn.repeats == 2
+    assert drawn.difference.mean == pytest.approx(drawn.gap.mean - fixed.gap.mean)
+    assert late.failure == "no answer to 3 of 6: no time"
+    assert [row.named for row in table.failures] == ["known"]
+
+
+def test_one_set_needs_no_rows_over_all(table):
+    assert report("length", table.sets[:1], table.cells[:3]).summary == []
+
+
 def test_curves_are_mean_gaps_by_round(table):
     curve = table.curves[0]
     assert curve.evaluations.tolist() == [4, 8]
@@ -72,6 +88,8 @@ def test_the_files_hold_the_same_numbers(table, tmp_path):
     assert [float(row["gap"]) if row["gap"] else None for row in rows] == [row["gap"] for row in plain["rows"]]
     assert plain["rows"][2]["mean_cost"] is None
     assert plain["references"]["known"] == "somebody"
+    assert [row["set"] for row in plain["rows"]] == ["known"] * 3 + ["unknown"] * 3 + ["all sets"] * 3
+    assert rows[-1]["mean_cost"] == ""
     answers = lines(tmp_path / "answers.csv")
     assert len(answers) == 3 + 6 + 3 + 6 + 3
     assert answers[3] | {"seconds": ""} == {

@@ -11,8 +11,11 @@ import pytest
 import torch
 
 from gumbeldore import Greedy, Gumbeldore, SettingsError
+from gumbeldore.evaluation import BaselineMethod, Evaluation, NamedSet, PolicyMethod
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
+from gumbeldore.problems.finding import kit_named
+from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training import TrainingSettings, self_improve
 from gumbeldore.training.cluster import Actors, Cluster, _Actor, _call
 from gumbeldore.training.cluster_workers import ClusterWorkers
@@ -194,3 +197,20 @@ def test_a_training_on_a_cluster_gives_the_same_weights_as_processes_do_and_fail
     with pytest.raises(WorkerError, match=r"(?s)nstances . to . failed in a worker process.*the road is closed"):
         list(workers.sample(Broken(), state, torch.arange(3), 2))
     workers.close()
+
+
+@pytest.mark.slow
+def test_an_evaluation_on_a_cluster_gives_the_answers_that_this_process_gives(machines, tmp_path):
+    machines.add_node(num_cpus=1)
+    machines.wait_for_nodes()
+    sets, kit = [NamedSet.of("six", TSPRecipe(6, 3, 0).generate())], kit_named("tsp")
+    methods = [
+        PolicyMethod("policy", fresh_policy(), Gumbeldore(2, 2)),
+        BaselineMethod("nearest", kit.baselines["nearest-neighbour"]),
+    ]
+    tables = []
+    for where, workers in (("here", 0), ("there", Cluster())):
+        evaluation = Evaluation(kit, sets, methods, tmp_path / where)
+        list(evaluation.run(workers))
+        tables.append([(row.method, row.cost, row.evaluations) for row in evaluation.report().rows])
+    assert tables[0] == tables[1]

@@ -75,6 +75,20 @@ def test_training_gives_the_same_weights_bit_for_bit_with_any_number_of_workers(
             assert torch.equal(tensor, outcomes[0][0][name]), name
 
 
+@pytest.mark.parametrize(("count", "here"), [(0, 3), (1, 1)])
+def test_beside_worker_processes_this_one_has_a_single_thread(one_thread, count, here):
+    torch.set_num_threads(3)
+    with Workers(TSP(CITIES), fresh_policy(), count):
+        assert torch.get_num_threads() == here
+    assert torch.get_num_threads() == 3
+
+
+def test_a_batch_that_cannot_be_cut_has_all_threads(one_thread):
+    torch.set_num_threads(3)
+    with Workers(Gomoku(5), GomokuPolicy(size=5, channels=4, blocks=1), 1):
+        assert torch.get_num_threads() == 3
+
+
 def test_a_gradient_in_parts_is_that_of_the_whole_batch():
     problem, policy = TSP(CITIES), fresh_policy().double()
     generator = torch.Generator().manual_seed(0)

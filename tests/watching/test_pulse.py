@@ -203,3 +203,15 @@ def test_the_best_epoch_is_one_of_the_last_stage(folder):
 )
 def test_lengths_of_time_are_easy_to_read(seconds, text):
     assert duration(seconds) == text
+
+
+def test_threads_and_processes_that_end_while_memory_is_counted_do_no_harm(tmp_path, monkeypatch):
+    """A thread is listed, but its file is gone; a child is listed, but the process is gone."""
+    pages = {"7/statm": "1 1000", "8/statm": "1 500", "7/task/70/children": "8 9", "7/task/71/children": None}
+    for name, text in pages.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    monkeypatch.setattr(processes, "PROC", tmp_path)
+    assert processes.memory_mb(7) == pytest.approx(1500 * os.sysconf("SC_PAGE_SIZE") / 1e6)
+    assert processes.memory_mb(9) == 0

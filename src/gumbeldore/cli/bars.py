@@ -1,4 +1,4 @@
-"""Live progress of a training: all epochs, and the phase of the current one."""
+"""Live progress: of a training, all epochs and the phase of the current one; of other work, how many of how many are done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress as Event
@@ -57,6 +65,22 @@ def bars(console: Console, epochs: int, done: int, *, sampling: bool) -> Iterato
             progress.update(phase, description=event.phase, completed=event.done, total=event.total, note=note)
 
         yield show
+
+
+@contextmanager
+def counter(console: Console, what: str, done: int, total: int) -> Iterator[Callable[[int, str], None]]:
+    """A live bar; to be told how many are done, and a note."""
+    columns = (
+        what,
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total, completed=done, note="starting")
+        yield lambda count, note: progress.update(task, completed=count, note=note)
 
 
 def _restart_when_new(progress: Progress, task: TaskID, phase: str) -> None:

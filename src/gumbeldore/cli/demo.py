@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,9 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table
 
-from gumbeldore.cli.catalogue import entry
+from gumbeldore.cli.catalogue import Entry, entry
+from gumbeldore.cli.generate import generated
+from gumbeldore.cli.label import solve_instance
 from gumbeldore.cli.run_folder import FILES, SETTINGS, RunFolder
 from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.cli.runs import pick_device, train
@@ -24,13 +28,15 @@ from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
-from gumbeldore.problems import TSP
-from gumbeldore.problems.tsp.experts import ExactTour, solve_tsp
-from gumbeldore.problems.tsp.plot import plot_tours
-from gumbeldore.problems.tsp.verify import verify_tsp
+from gumbeldore.problems.instances import InstanceSet
+from gumbeldore.problems.kit import Kit
+from gumbeldore.problems.solvers import MINUTE, Solved
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
 from gumbeldore.training.processes import in_order, in_processes
+
+PROBLEM, SET, EXACT = "tsp", "tsp20", "ortools"
+"""What is demonstrated: a problem, the standard set whose first instances are solved, and the solver that proves optima."""
 
 PICTURES = ("tours.png", "gaps.json")
 """What the demonstration adds to the files of its run."""
@@ -51,15 +57,17 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     """Returns the mean gap to the optimum by sampler, in percent."""
     console = console or Console()
     require(1 <= settings.sampled <= settings.instances, "`sampled` must lie in 1 .. `instances`.")
-    points = np.random.RandomState(1234).uniform(size=(settings.instances, 20, 2))  # too many are found before the training
-    policy = _trained(settings, console)
+    problem = entry(PROBLEM)
+    recipe: Any = problem.kit.standard[SET]
+    unseen = generated(replace(recipe, count=settings.instances))  # too many are found before the training
+    policy = _trained(problem, settings, console)
     console.print(f"\nSolving {settings.instances} unseen instances to proven optimality with OR-Tools CP-SAT ...")
-    optimal = list(_tracked(_exactly(points), len(points), console))
+    optimal = list(_tracked(_exactly(problem.kit, unseen), len(unseen), console))
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
-    lengths = np.array([tour.length for tour in optimal])
-    rows, best = _compare(settings, policy, points, lengths, console)
+    lengths = np.array([tour.cost for tour in optimal])
+    rows, best = _compare(settings, problem.kit, policy, unseen, lengths, console)
     console.print(_table(rows, settings, float(lengths.mean())))
-    _draw(settings.folder, points, lengths, optimal, best)
+    _draw(settings.folder, problem.kit, unseen, optimal, best)
     gaps = {name: gap for name, _, gap, _ in rows}
     write_atomically(settings.folder / "gaps.json", lambda path: path.write_text(json.dumps(gaps, indent=1) + "\n"))
     console.print(f"Pictures: [bold]{settings.folder}/tours.png[/bold] and [bold]{settings.folder}/training.png[/bold].")
@@ -71,20 +79,20 @@ def command(arguments: list[str]) -> None:
     demo(tyro.cli(DemoSettings, args=arguments, prog="gumbeldore demo", description=DemoSettings.__doc__))
 
 
-def _exactly(instances: NDArray[np.float64], workers: int = 2) -> Iterator[ExactTour]:
+def _exactly(kit: Kit, instances: InstanceSet, workers: int = 2) -> Iterator[Solved]:
     """A provably shortest tour of each instance, in order, from parallel processes."""
-    return in_order(in_processes(solve_tsp, dict(enumerate(instances)), workers))
+    items = {index: (index, instances.instance(index)) for index in range(len(instances))}
+    return in_order(in_processes(partial(solve_instance, kit.experts[EXACT], MINUTE), items, workers))
 
 
 Row = tuple[str, int, float, float]  # sampler, sequences per instance, gap in percent, seconds
 
 
-def _trained(settings: DemoSettings, console: Console) -> Network:
-    tsp = entry("tsp")
-    run, folder = tsp.settings(settings.preset), RunFolder(settings.folder)
+def _trained(problem: Entry, settings: DemoSettings, console: Console) -> Network:
+    run, folder = problem.settings(settings.preset), RunFolder(settings.folder)
     if settings.fresh:
         _clear(folder, run)
-    return train(tsp, run, settings.folder, resume=folder.checkpoints.exist, console=console)
+    return train(problem, run, settings.folder, resume=folder.checkpoints.exist, console=console)
 
 
 def _clear(folder: RunFolder, run: RunSettings) -> None:
@@ -102,7 +110,12 @@ def _clear(folder: RunFolder, run: RunSettings) -> None:
 
 
 def _compare(
-    settings: DemoSettings, policy: Network, points: NDArray[np.float64], lengths: NDArray[np.float64], console: Console
+    settings: DemoSettings,
+    kit: Kit,
+    policy: Network,
+    unseen: InstanceSet,
+    lengths: NDArray[np.float64],
+    console: Console,
 ) -> tuple[list[Row], dict[str, list[list[int]]]]:
     """Every sampler on the same instances with the same number of sequences; tours are checked by independent code."""
     samplers: dict[str, tuple[Sampler, int, int]] = {
@@ -118,16 +131,18 @@ def _compare(
     tours: dict[str, list[list[int]]] = {}
     for name, (sampler, budget, count) in track(samplers.items(), "sampling", console=console, transient=True):
         start = time.perf_counter()
-        state = TSP(20).instances(torch.tensor(points[:count], dtype=torch.float32, device=device))
-        solutions = sampler(TSP(20), policy, state, generator=torch.Generator().manual_seed(0))
+        state = unseen.state(rows=slice(count)).to(device)
+        solutions = sampler(unseen.kind.problem, policy, state, generator=torch.Generator().manual_seed(0))
         seconds = time.perf_counter() - start
-        tours[name] = [[0, *actions] for actions in solutions.best_actions.tolist()]
-        rows.append((name, budget, 100 * float(np.mean(_verified(points, tours[name]) / lengths[:count] - 1)), seconds))
+        tours[name] = solutions.best_actions.tolist()
+        rows.append((name, budget, 100 * float(np.mean(_verified(kit, unseen, tours[name]) / lengths[:count] - 1)), seconds))
     return rows, tours
 
 
-def _verified(points: NDArray[np.float64], tours: Sequence[list[int]]) -> NDArray[np.float64]:
-    verdicts = [verify_tsp(cities, tour) for cities, tour in zip(points, tours, strict=False)]
+def _verified(kit: Kit, instances: InstanceSet, tours: Sequence[list[int]]) -> NDArray[np.float64]:
+    """The lengths of the tours of the first instances."""
+    assert kit.form.verify is not None
+    verdicts = [kit.form.verify(instances.instance(index), tour) for index, tour in enumerate(tours)]
     for verdict in verdicts:
         assert verdict.feasible, verdict.reason
     return np.array([-verdict.objective for verdict in verdicts])
@@ -142,22 +157,20 @@ def _table(rows: list[Row], settings: DemoSettings, optimum: float) -> Table:
     return table
 
 
-def _draw(
-    folder: Path,
-    points: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-    optimal: list[ExactTour],
-    tours: dict[str, list[list[int]]],
-) -> None:
+def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], tours: dict[str, list[list[int]]]) -> None:
     """The instance that greedy solves worst, by three samplers and exactly."""
-    greedy = _verified(points, tours["greedy (first instances)"]) / lengths[: len(tours["greedy (first instances)"])]
-    index = int(greedy.argmax())
-    names = ("greedy", "without replacement (WOR)", "Gumbeldore (GD)")
-    shown = [tours[name][index] for name in names]
-    titles = [f"{name}\n{_verified(points[index : index + 1], [tour])[0]:.3f}" for name, tour in zip(names, shown, strict=True)]
-    plot_tours(folder / "tours.png", points[index], [*shown, optimal[index].tour], [*titles, f"optimal\n{lengths[index]:.3f}"])
+    shown = {
+        "greedy": tours["greedy (first instances)"],
+        **{name: tours[name] for name in ("without replacement (WOR)", "Gumbeldore (GD)")},
+        "optimal": [solved.actions for solved in optimal[: len(tours["greedy (first instances)"])]],
+    }
+    lengths = {name: _verified(kit, unseen, found) for name, found in shown.items()}
+    index = int((lengths["greedy"] / lengths["optimal"]).argmax())
+    titles = [f"{name}\n{lengths[name][index]:.3f}" for name in shown]
+    assert kit.form.compare is not None
+    kit.form.compare(folder / "tours.png", unseen.instance(index), [found[index] for found in shown.values()], titles)
 
 
-def _tracked(tours: Iterable[ExactTour], total: int, console: Console) -> Iterable[ExactTour]:
+def _tracked(tours: Iterable[Solved], total: int, console: Console) -> Iterable[Solved]:
     with Progress(console=console, transient=True) as progress:
         yield from progress.track(tours, total=total, description="exact solver")

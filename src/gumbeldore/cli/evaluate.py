@@ -10,21 +10,24 @@ from pathlib import Path
 import tyro
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.markup import escape
 from rich.table import Table
 
+from gumbeldore.cli.bars import counter
 from gumbeldore.cli.method_names import BASELINES, SAMPLERS, baseline_named, sampler_named
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError, require
+from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.evaluation import Evaluation, Method, NamedSet, PolicyMethod, Report, draw_report, write_tables
 from gumbeldore.evaluation.tables import HEADINGS, caption, shown
+from gumbeldore.files import check_writable, locked
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.policy_files import load_policy, read_weights
+from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.problems.shipped import choose
+from gumbeldore.solving.policies import policy_for
+from gumbeldore.training.cluster import Cluster
 
-POLICY_FILE = "policy.safetensors"
 WIDE = 120
 """Columns of a window in which a row fits into one line."""
 NARROW = ("method", "mean\ncost", "gap in %\n(95 %)", "difference\nin % (95 %)", "sec-\nonds", "evalu-\nations")
@@ -48,13 +51,22 @@ class EvaluateSettings:
     seed: int = 0  # the first of them
     against: str | None = None  # the method, as the table names it, that differences are to; the first if left out
     workers: int = os.cpu_count() or 1  # parallel processes; 0: this one
+    cluster: str | None = None  # instead: a Ray cluster (local, auto, HOST:PORT, ray://HOST:PORT), with a process per core
+
+    @property
+    def crew(self) -> int | Cluster:
+        return self.workers if self.cluster is None else Cluster(self.cluster)
 
 
-def command(arguments: list[str]) -> None:
-    """gumbeldore evaluate PROBLEM"""
+def command(arguments: list[str]) -> int:
+    """gumbeldore evaluate PROBLEM; returns the exit code: 0, 1 if some files could not be read."""
     entry, arguments = take_entry("evaluate", arguments)
     prog = f"gumbeldore evaluate {entry.name}"
-    evaluate(entry.kit, tyro.cli(EvaluateSettings, args=arguments, prog=prog, description=about(entry.kit)))
+    settings = tyro.cli(EvaluateSettings, args=arguments, prog=prog, description=about(entry.kit))
+    faults = [fault for named in evaluate(entry.kit, settings).sets for fault in named.faults]
+    for fault in faults:
+        Console(stderr=True).print(f"[red]Error:[/red] {escape(fault)}", highlight=False, soft_wrap=True)
+    return 1 if faults else 0
 
 
 def about(kit: Kit) -> str:
@@ -75,47 +87,43 @@ def evaluate(kit: Kit, settings: EvaluateSettings, console: Console | None = Non
     against = settings.against
     names = [method.name for method in methods]
     require(against is None or against in names, f"`against` must be one of {', '.join(names)}, got {against!r}.")
-    _writable(settings.folder)
-    evaluation = Evaluation(kit, sets, methods, settings.folder, repeats=settings.repeats, seed=settings.seed)
-    told = [f"{given.name}: {note}" for named in sets for given in named.instances for note in given.notes]
-    for note in [*told, *evaluation.notes]:
-        console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
-    _run(evaluation, settings, console)
-    report = evaluation.report(against)
+    check_writable(settings.folder, "--folder")
+    with locked(settings.folder):
+        evaluation = Evaluation(kit, sets, methods, settings.folder, repeats=settings.repeats, seed=settings.seed)
+        told = [f"{given.name}: {note}" for named in sets for given in named.instances for note in given.notes]
+        for note in [*told, *(fault for named in sets for fault in named.faults), *evaluation.notes]:
+            console.print(note, style="yellow", highlight=False, markup=False, soft_wrap=True)
+        _run(evaluation, settings, console)
+        report = evaluation.report(against)
+        _finish(report, settings.folder, console)
+    return report
+
+
+def _finish(report: Report, folder: Path, console: Console) -> None:
+    """Shows and writes the table; an error if rows are missing."""
     show(report, console)
-    files = write_tables(settings.folder, report)
-    draw_report(settings.folder / "table.png", report)
+    files = write_tables(folder, report)
+    draw_report(folder / "table.png", report)
     written = ", ".join([path.name for path in files] + ["table.png"])
-    console.print(f"Wrote {written} into {settings.folder}.", highlight=False, soft_wrap=True)
+    console.print(f"Wrote {written} into {folder}.", highlight=False, soft_wrap=True)
     if report.failures:
         failed = "; ".join(f"{row.method} on {row.named}: {row.failure}" for row in report.failures)
         raise GumbeldoreError(f"Some rows are missing. {failed}")
-    return report
 
 
 def _run(evaluation: Evaluation, settings: EvaluateSettings, console: Console) -> None:
     if evaluation.kept:
         console.print(f"{evaluation.kept} answers are there already.", highlight=False)
-    columns = (
-        "evaluating",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    done, total = evaluation.kept, 0
+    done, total = evaluation.kept, evaluation.total
     try:
-        steps = closing(evaluation.run(settings.workers))
-        with steps as run, Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("", total=None, completed=evaluation.kept, note="starting")
-            for step in run:
-                done, total = step.done, step.total
-                progress.update(task, completed=done, total=total, note=f"{step.method.name} on {step.named.name}")
+        with closing(evaluation.run(settings.crew)) as steps, counter(console, "evaluating", done, total) as count:
+            for step in steps:
+                done = step.done
+                count(done, f"{step.method.name} on {step.named.name}")
     except BaseException:
         if done:
             console.print(
-                f"Stopped: {done} of {total or 'all'} answers are kept in {settings.folder}; the same command goes on.",
+                f"Stopped: {done} of {total} answers are kept in {settings.folder}; the same command goes on.",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -123,16 +131,16 @@ def _run(evaluation: Evaluation, settings: EvaluateSettings, console: Console) -
 
 
 def show(report: Report, console: Console) -> None:
-    """A table for each set; in a narrow window with intervals below their means."""
+    """A table for each set, and one over all; in a narrow window with intervals below their means."""
     wide = console.width >= WIDE
-    for name in report.references:
+    for name, rows in report.tables.items():
         table = Table(title=name, caption=caption(name, report), caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         table.collapse_padding = not wide
         method, *others = HEADINGS if wide else NARROW
         table.add_column(method, overflow="fold")
         for heading in others:
             table.add_column(heading, justify="right", no_wrap=True)
-        for row in (row for row in report.rows if row.named == name):
+        for row in rows:
             table.add_row(*(text if wide else text.replace(" (", "\n(") for text in shown(row, report)))
         console.print(table)
 
@@ -176,32 +184,10 @@ def _policies(kit: Kit, settings: EvaluateSettings) -> dict[str, Network]:
         require(
             label not in found, f"Two policies are called `{label}` in the table: name them, as in --policies first={name}."
         )
-        found[label] = _policy(kit, name)
+        found[label] = policy_for(kit, name)
     return found
 
 
 def _label(name: str) -> str:
     path = Path(name)
-    return path.parent.name if path.name == POLICY_FILE and path.parent.name else path.stem
-
-
-def _policy(kit: Kit, name: str) -> Network:
-    """The policy of a file, of a run's folder, or one that ships."""
-    path = Path(name) / POLICY_FILE if Path(name).is_dir() else Path(name)
-    if not path.is_file() and os.sep not in name and path.suffix != ".safetensors":
-        return choose(kit, name).load()
-    held = read_weights(path)[1].get("policy")
-    for architecture in kit.architectures.values():
-        if architecture.network.__name__ == held:
-            return load_policy(path, architecture.network)
-    wanted = " or ".join(architecture.network.__name__ for architecture in kit.architectures.values())
-    raise CheckpointError(f"`policies`: {path} holds a {held}, which is no policy for {kit.name} ({wanted}).")
-
-
-def _writable(folder: Path) -> None:
-    """Finds out before hours of work that results cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"`folder` must be a folder that can be written, got {folder}: {error}") from error
-    require(os.access(folder, os.W_OK), f"`folder` must be a folder that can be written, got {folder}.")
+    return path.parent.name if path.name == POLICY and path.parent.name else path.stem

@@ -9,7 +9,7 @@ from typing import Any
 from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.cli.run_folder import LABELS, LABELS_HASH
-from gumbeldore.cli.run_options import crew_of, early_options, run_settings, saved_changes, sizes_of
+from gumbeldore.cli.run_options import early_options, options_of, run_settings, saved_changes, sizes_of
 from gumbeldore.cli.runs import file_hash, imitate
 from gumbeldore.cli.settings import merged
 from gumbeldore.errors import SettingsError, require
@@ -41,18 +41,7 @@ def command(arguments: list[str]) -> None:
         f"Train {entry.summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.\n\nThe size of the "
         f"problem is that of the labels; validation instances are generated. What concerns sampling (training.instances, ...) is not used.",
     )
-    imitate(
-        entry,
-        settings,
-        labels,
-        early.folder,
-        resume=early.resume,
-        start=early.start,
-        device=early.device,
-        workers=crew_of(early),
-        max_seconds=early.max_time,
-        tensorboard=early.tensorboard,
-    )
+    imitate(entry, settings, labels, early.folder, **options_of(early))
 
 
 def named_labels(changes: Mapping[str, Any]) -> list[Path]:

@@ -7,6 +7,7 @@ written and the journal is removed. The same command after a crash or Ctrl-C goe
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,12 +18,12 @@ from typing import Annotated, Any, Generic
 
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gumbeldore.cli.bars import counter
 from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_sets
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
-from gumbeldore.files import write_atomically
+from gumbeldore.files import locked, write_atomically
 from gumbeldore.problems.finding import kit_named
 from gumbeldore.problems.instance_files import read_instances, write_instances
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
@@ -70,43 +71,42 @@ def label(
     kind, kit = instances.kind, kit or kit_named(instances.kind.name)
     name = choose_solver(kit, solver)
     about = f"{name} {version(name)}, {limit} each"
-    journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)
-    if journal.labels:
-        console.print(f"Going on with the {len(journal.labels)} labels in {journal.path}.", highlight=False)
-    todo = {index: (index, instances.instance(index)) for index in range(len(instances)) if index not in journal.labels}
-    where = f"in {workers} processes" if cluster is None else f"on the cluster {cluster.address}"
-    console.print(f"Solving {len(todo)} {kind.name} instances by {about}, {where}. Ctrl-C stops.", highlight=False)
-    solve = partial(solve_instance, kit.experts[name], limit)
-    work = in_processes(solve, todo, workers) if cluster is None else cluster.run(solve, todo)
-    columns = (
-        "labelling",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    try:
-        with closing(work), Progress(*columns, console=console, transient=True) as progress:  # type: ignore[type-var]
-            task = progress.add_task("", total=len(instances), completed=len(journal.labels), note="")
-            for index, solved in work:
-                journal.add(index, checked(kind, name, index, todo[index][1], solved))
-                progress.update(task, advance=1, note=f"mean cost {journal.mean_cost:.4f}")
-    except BaseException:
+    with locked(out.parent, f".{out.name}.lock", gone_afterwards=True):
+        journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)
         if journal.labels:
-            console.print(
-                f"Stopped: {len(journal.labels)} of {len(instances)} labels are kept in {journal.path}; the same command goes on.",
-                highlight=False,
-            )
-        raise
-    finished = journal.finish(instances)
-    write_instances(out, finished)
-    journal.path.unlink()
+            console.print(f"Going on with the {len(journal.labels)} labels in {journal.path}.", highlight=False)
+        todo = {index: (index, instances.instance(index)) for index in range(len(instances)) if index not in journal.labels}
+        where = f"in {workers} processes" if cluster is None else f"on the cluster {cluster.address}"
+        console.print(f"Solving {len(todo)} {kind.name} instances by {about}, {where}. Ctrl-C stops.", highlight=False)
+        solve = partial(solve_instance, kit.experts[name], limit)
+        work = in_processes(solve, todo, workers) if cluster is None else cluster.run(solve, todo)
+        with closing(work):
+            labels = ((index, checked(kind, name, index, todo[index][1], solved)) for index, solved in work)
+            _keep(labels, journal, len(instances), console)
+        finished = journal.finish(instances)
+        write_instances(out, finished)
+        journal.path.unlink()
     proved = sum(solved.optimal for solved in journal.labels.values())
     console.print(
         f"Wrote {out}: mean cost {journal.mean_cost:.4f}, {proved} of {len(instances)} proved optimal.", highlight=False
     )
     return finished
+
+
+def _keep(labels: Iterator[tuple[int, Solved]], journal: Journal, total: int, console: Console) -> None:
+    """Puts labels into the journal as they come, with a bar."""
+    try:
+        with counter(console, "labelling", len(journal.labels), total) as count:
+            for index, solved in labels:
+                journal.add(index, solved)
+                count(len(journal.labels), f"mean cost {journal.mean_cost:.4f}")
+    except BaseException:
+        if journal.labels:
+            console.print(
+                f"Stopped: {len(journal.labels)} of {total} labels are kept in {journal.path}; the same command goes on.",
+                highlight=False,
+            )
+        raise
 
 
 def solve_instance(solver: Solver, limit: Limit, task: tuple[int, Arrays]) -> Solved:

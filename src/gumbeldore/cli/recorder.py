@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from gumbeldore.cli.curves import plot_training
-from gumbeldore.cli.run_folder import DIVERGED, METRICS, PLOT, POLICY, RUN, RunFolder
+from gumbeldore.cli.run_folder import DIVERGED, METRICS, PLOT, RUN, RunFolder
 from gumbeldore.errors import DiskFullError, GumbeldoreError
 from gumbeldore.policy import Network
-from gumbeldore.problems.policy_files import save_policy
+from gumbeldore.problems.policy_files import POLICY, save_policy
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.checkpoint import MetricsFile, read_metrics, save_state
 from gumbeldore.training.divergence import DivergenceError
@@ -115,5 +116,11 @@ class Recorder:
         if self._policy_epoch == state["best_epoch"] and (self.folder / POLICY).exists():
             return
         self._policy.load_state_dict(state["best_policy"])
-        save_policy(self.folder / POLICY, self._policy, problem=self.about["problem_name"], epoch=str(state["best_epoch"]))
+        save_policy(
+            self.folder / POLICY,
+            self._policy,
+            problem=self.about["problem_name"],
+            epoch=str(state["best_epoch"]),
+            trained_on=json.dumps({name: self.about[name] for name in ("problem", "stages") if self.about.get(name)}),
+        )
         self._policy_epoch = state["best_epoch"]

@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.progress import track
 
 from gumbeldore.cli.catalogue import Entry, entry, entry_of_file
-from gumbeldore.cli.report_pictures import POLICY, solved_pictures
+from gumbeldore.cli.report_pictures import solved_pictures
 from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.files import write_atomically
+from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.watching.comparison import sections
 from gumbeldore.watching.folders import Found, read_folders
 from gumbeldore.watching.page import Page, Picture, render

@@ -12,12 +12,10 @@ from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.cli.settings import merged
 from gumbeldore.problems.instances import row_arrays
-from gumbeldore.problems.policy_files import load_policy
+from gumbeldore.problems.policy_files import POLICY, load_policy
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.watching.folders import Run
 from gumbeldore.watching.page import Picture
-
-POLICY = "policy.safetensors"
 
 
 def solved_pictures(run: Run, entry: Entry, count: int, seed: int) -> list[Picture]:

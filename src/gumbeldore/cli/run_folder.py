@@ -12,10 +12,11 @@ from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.files import LOCK, check_writable, locked, remove_parts, write_atomically
+from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.training.checkpoint import NEWEST, PREVIOUS, Checkpoints, read_metrics
 from gumbeldore.watching.pulse import FILE as PROGRESS
 
-SETTINGS, METRICS, POLICY, PLOT = "settings.json", "metrics.jsonl", "policy.safetensors", "training.png"
+SETTINGS, METRICS, PLOT = "settings.json", "metrics.jsonl", "training.png"
 ENVIRONMENT, DIVERGED = "environment.json", "diverged.pt"
 FILES = (SETTINGS, METRICS, NEWEST, PREVIOUS, POLICY, PLOT, ENVIRONMENT, DIVERGED, PROGRESS, f"damaged-{METRICS}")
 """All that a run writes, except for the lock."""

@@ -57,6 +57,18 @@ def crew_of(early: argparse.Namespace) -> int | Cluster:
     return Cluster(early.cluster, workers=workers, gpus=early.sampler_gpus)
 
 
+def options_of(early: argparse.Namespace) -> dict[str, Any]:
+    """What is no setting of a run, as the fields of `How`."""
+    return {
+        "resume": early.resume,
+        "start": early.start,
+        "device": early.device,
+        "workers": crew_of(early),
+        "max_seconds": early.max_time,
+        "tensorboard": early.tensorboard,
+    }
+
+
 def saved_changes(entry: Entry, early: argparse.Namespace) -> dict[str, Any]:
     """Settings from a file, or from the run to resume. A run that began with given weights is repeated with them."""
     changes = read_settings(early.settings) if early.settings else {}

@@ -6,7 +6,8 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from gumbeldore.cli.bars import bars, line
 from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.environment import environment
 from gumbeldore.cli.recorder import Recorder
-from gumbeldore.cli.run_folder import LABELS, LABELS_HASH, POLICY, START, START_HASH, RunFolder
+from gumbeldore.cli.run_folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.cli.run_settings import RunSettings, StageSettings
 from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import DiskFullError, FormatError, GumbeldoreError, require
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import load_policy, put_weights, read_weights
+from gumbeldore.problems.policy_files import POLICY, load_policy, put_weights, read_weights
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
@@ -65,11 +66,6 @@ def pick_workers(count: int | None, device: str = "auto") -> int:
     return count
 
 
-def pick_crew(workers: int | Cluster | None, device: str) -> int | Cluster:
-    """Who does the work: a cluster if there is one, otherwise so many processes."""
-    return workers if isinstance(workers, Cluster) else pick_workers(workers, device)
-
-
 def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Network:
     """Freshly initialised weights, by the run's seed and without touching the global random state."""
     with torch.random.fork_rng(devices=[]):
@@ -77,24 +73,34 @@ def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Net
         return entry.build(settings).to(device)
 
 
-def train(
-    entry: Entry,
-    settings: RunSettings,
-    folder: Path,
-    *,
-    resume: bool = False,
-    start: Path | None = None,
-    device: str = "auto",
-    workers: int | Cluster | None = None,
-    max_seconds: float | None = None,
-    tensorboard: bool = False,
-    console: Console | None = None,
-) -> Network:
+@dataclass(frozen=True)
+class How:
+    """What is no setting of a run: how it begins, where it runs now, and how long."""
+
+    resume: bool = False
+    start: Path | None = None  # a file of weights to begin with
+    device: str = "auto"
+    workers: int | Cluster | None = None  # processes to work in, or a cluster; None: one per core, on a CPU
+    max_seconds: float | None = None  # no epoch begins that would probably end later
+    tensorboard: bool = False
+    console: Console = field(default_factory=Console)
+
+    @cached_property
+    def place(self) -> torch.device:
+        return pick_device(self.device)
+
+    @cached_property
+    def crew(self) -> int | Cluster:
+        """Decided once: while workers work, this process has fewer threads."""
+        return self.workers if isinstance(self.workers, Cluster) else pick_workers(self.workers, self.device)
+
+
+def train(entry: Entry, settings: RunSettings, folder: Path, **options: Any) -> Network:
     """Trains by self-improvement, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in, or a cluster; None: one per core, on a CPU. `start` is a file of weights to begin with. No epoch begins that
-    would probably end after `max_seconds`.
+    The options are the fields of `How`.
     """
+    how = How(**options)
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
         return self_improve_events(
@@ -103,46 +109,26 @@ def train(
             settings.sampler.build,
             validation=validation,
             settings=settings.training,
-            stages=[_stage(settings, stage, pick_device(device)) for stage in settings.stages],
+            stages=[_stage(settings, stage, how.place) for stage in settings.stages],
             select=entry.select,
             resume=saved,
-            workers=pick_crew(workers, device),
+            workers=how.crew,
         )
 
-    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, tensorboard, console or Console())
     with joined():
         return _run(entry, settings, folder, events, {}, how)
 
 
-def imitate(
-    entry: Entry,
-    settings: RunSettings,
-    labels: Mapping[Path, InstanceSet],
-    folder: Path,
-    *,
-    resume: bool = False,
-    start: Path | None = None,
-    device: str = "auto",
-    workers: int | Cluster | None = None,
-    max_seconds: float | None = None,
-    tensorboard: bool = False,
-    console: Console | None = None,
-) -> Network:
+def imitate(entry: Entry, settings: RunSettings, labels: Mapping[Path, InstanceSet], folder: Path, **options: Any) -> Network:
     """Trains on expert solutions, with live progress, and returns the best policy. Ctrl-C loses the current epoch only.
 
-    `workers` are processes to work in, or a cluster; None: one per core, on a CPU. `start` is a file of weights to begin with. No epoch begins that
-    would probably end after `max_seconds`.
+    The options are the fields of `How`.
     """
+    how = How(**options)
     require(len(labels) >= 1, "`labels` must name at least one file of labelled instances, got none.")
     kinds, wanted = {instances.kind.name for instances in labels.values()}, entry.kit.name
     require(kinds == {wanted}, f"{entry.name} cannot learn from labels of {' and '.join(sorted(kinds))} instances.")
-    dataset: Dataset[Any] = Dataset()
-    for path, instances in labels.items():
-        try:
-            for group in instances.dataset(pick_device(device)).groups:
-                dataset.add(group.state, group.actions)
-        except GumbeldoreError as error:
-            raise FormatError(f"{path}: {error}") from error
+    dataset = _dataset(labels, how.place)
 
     def events(policy: Network, validation: Any, saved: dict[str, Any] | None) -> Iterator[Event | Epoch]:
         return imitate_events(
@@ -152,34 +138,32 @@ def imitate(
             validation=validation,
             settings=settings.training,
             resume=saved,
-            workers=pick_crew(workers, device),
+            workers=how.crew,
         )
 
     about = {LABELS: [str(path.resolve()) for path in labels], LABELS_HASH: [file_hash(path) for path in labels]}
-    how = _How(resume, start, pick_device(device), pick_crew(workers, device), max_seconds, tensorboard, console or Console())
     with joined():
         return _run(entry, settings, folder, events, about, how)
+
+
+def _dataset(labels: Mapping[Path, InstanceSet], device: torch.device) -> Dataset[Any]:
+    """All labels; an error names the file."""
+    dataset: Dataset[Any] = Dataset()
+    for path, instances in labels.items():
+        try:
+            for group in instances.dataset(device).groups:
+                dataset.add(group.state, group.actions)
+        except GumbeldoreError as error:
+            raise FormatError(f"{path}: {error}") from error
+    return dataset
 
 
 Events = Callable[[Network, Any, dict[str, Any] | None], Iterator[Event | Epoch]]  # from policy, validation, checkpoint
 
 
-@dataclass(frozen=True)
-class _How:
-    """What is no setting of a run: where and how long it runs now."""
-
-    resume: bool
-    start: Path | None
-    device: torch.device
-    workers: int | Cluster
-    max_seconds: float | None
-    tensorboard: bool
-    console: Console
-
-
-def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, about: Mapping[str, Any], how: _How) -> Network:
+def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, about: Mapping[str, Any], how: How) -> Network:
     """Runs or continues a training in its folder; `about` goes into its settings.json. Checks first, writes later."""
-    policy = new_policy(entry, settings, how.device)
+    policy = new_policy(entry, settings, how.place)
     if not ranks().first:
         return _accompany(policy, settings, events, how)
     if how.start is not None:
@@ -193,13 +177,13 @@ def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, abou
         saved = _opened(run, plain, settings, how)
         recorder = Recorder(run, policy, plain, entry.cost, how.console, saved["epoch"] if saved else 0)
         count = sum(p.numel() for p in policy.parameters())
-        what = f"Training {entry.summary} ({count:,} weights) on {how.device}; files in [bold]{escape(str(folder))}[/bold]. Ctrl-C stops."
+        what = f"Training {entry.summary} ({count:,} weights) on {how.place}; files in [bold]{escape(str(folder))}[/bold]. Ctrl-C stops."
         how.console.print(what)
         if note := slow_note(policy):
             how.console.print(note)
         try:
             ranks().told((saved, policy.state_dict()))
-            stream = events(policy, _validation(settings, how.device), saved)
+            stream = events(policy, _validation(settings, how.place), saved)
             words = _follow(ranks().led(stream, Epoch), recorder, saved, settings, how)
             recorder.finish()
         except DivergenceError as error:
@@ -208,19 +192,19 @@ def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, abou
             _give_up(recorder)
             raise
         how.console.print(f"{words} {recorder.results}", highlight=False, soft_wrap=True)
-        return load_policy(run / POLICY, type(policy)).to(how.device)  # type: ignore[return-value]
+        return load_policy(run / POLICY, type(policy)).to(how.place)  # type: ignore[return-value]
 
 
-def _accompany(policy: Network, settings: RunSettings, events: Events, how: _How) -> Network:
+def _accompany(policy: Network, settings: RunSettings, events: Events, how: How) -> Network:
     """What the other ranks of a data-parallel training do: the same as the first one, without files."""
     saved, weights = ranks().told((None, policy.state_dict()))
     policy.load_state_dict(weights)
-    for _ in ranks().led(events(policy, _validation(settings, how.device), saved), Epoch):
+    for _ in ranks().led(events(policy, _validation(settings, how.place), saved), Epoch):
         pass
     return policy
 
 
-def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: _How) -> dict[str, Any] | None:
+def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: How) -> dict[str, Any] | None:
     """The checkpoint to go on from, if the run is to be resumed and may be so; a new run needs a folder without one."""
     if not how.resume:
         run.check_free()
@@ -235,7 +219,7 @@ def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: _
 
 
 def _follow(
-    events: Iterator[Event | Epoch], recorder: Recorder, saved: dict[str, Any] | None, settings: RunSettings, how: _How
+    events: Iterator[Event | Epoch], recorder: Recorder, saved: dict[str, Any] | None, settings: RunSettings, how: How
 ) -> str:
     """Shows and records what happens, and returns how it ended. Files are written from the first event on: then a checkpoint fits."""
     began, done, epochs = time.monotonic(), recorder.saved_epoch, settings.training.epochs
@@ -250,7 +234,7 @@ def _follow(
     ):
         for number, event in enumerate(events):
             if number == 0:
-                recorder.begin(saved, environment(seeds, how.device, how.workers))
+                recorder.begin(saved, environment(seeds, how.place, how.crew))
             show(event)
             beat(event)
             log(event)

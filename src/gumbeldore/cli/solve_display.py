@@ -76,12 +76,10 @@ class Display(Progress):
         return f"best so far {np.mean(list(costs.values())):.4f}" if costs else "first solution"
 
 
-def show_notes(console: Console, jobs: Sequence[Job], solving: Solving) -> None:
-    """What a user should know before anything is solved."""
-    for job in jobs[:SHOWN]:
-        for note in job.given.notes:
-            console.print(f"{escape(job.name)}: {escape(note)}", highlight=False, soft_wrap=True)
-    for note in solving.notes:
+def show_notes(console: Console, notes: Sequence[str], jobs: Sequence[Job]) -> None:
+    """What a user should know before anything is solved: about the jobs, and in general."""
+    about_jobs = [f"{job.name}: {note}" for job in jobs[:SHOWN] for note in job.given.notes]
+    for note in filter(None, [*about_jobs, *notes]):
         console.print(escape(note), highlight=False, soft_wrap=True)
 
 

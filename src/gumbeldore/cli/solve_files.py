@@ -17,14 +17,15 @@ from gumbeldore.cli.runs import pick_device, pick_workers
 from gumbeldore.cli.solve_display import Display, show_failures, show_notes, show_results
 from gumbeldore.cli.solve_sampler import OwnSampler
 from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.files import check_writable
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
-from gumbeldore.solving.files import files_in, read_jobs
+from gumbeldore.solving.files import files_in, left_out, read_jobs
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import policy_for
 from gumbeldore.solving.results import Result
 from gumbeldore.solving.running import Effort, Failure, Solving
-from gumbeldore.solving.saving import PICTURES, check_writable, save
+from gumbeldore.solving.saving import PICTURES, save
 
 MANY = 4
 """From so many instances on it is worth starting processes."""
@@ -36,7 +37,9 @@ class FilesSettings:
     sets as .npz. The problem is guessed from the content. Ctrl-C keeps the best solutions found so far."""
 
     files: tyro.conf.Positional[tuple[Path, ...]]  # files, or folders of them
-    policy: str | None = None  # a policy.safetensors, or the name of one that ships; none: the one that ships for the problem
+    policy: str | None = (
+        None  # a policy.safetensors, the folder of a run, or the name of one that ships; none: the one that ships for the problem
+    )
     preset: Literal["fast", "balanced", "best"] = "balanced"  # how hard to search
     time_limit: float | None = None  # seconds per instance; by default 10 for a preset, none for a sampler of your own
     sequences: int | None = None  # how many to sample per instance, in whole rounds
@@ -77,7 +80,7 @@ def solve(settings: FilesSettings) -> int:
     console = Console(stderr=settings.json)
     effort, device = settings.effort, pick_device(settings.device)
     require(len(settings.files) > 0, "Name at least one file: gumbeldore solve FILE...")
-    check_writable(settings.folder)
+    check_writable(settings.folder, "--folder")
     kit = entry(settings.problem).kit if settings.problem else None
     jobs, failures = read_jobs(files_in(settings.files, kit), kit)
     jobs, policies, more = with_policies(jobs, settings.policy)
@@ -90,7 +93,7 @@ def solve(settings: FilesSettings) -> int:
     if settings.workers is None and len(jobs) < MANY:
         workers = 0
     solving = Solving(jobs, policies, effort, workers=workers)
-    show_notes(console, jobs, solving)
+    show_notes(console, [left_out(settings.files, kit), *solving.notes], jobs)
     stopped = _run(solving, console)
     return _finish(settings, console, solving, failures + solving.failures, stopped)
 

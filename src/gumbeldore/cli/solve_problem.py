@@ -21,19 +21,20 @@ from gumbeldore.cli.settings import as_plain
 from gumbeldore.cli.solve_display import Display
 from gumbeldore.cli.solve_sampler import SolveSampler
 from gumbeldore.errors import CheckpointError, ContractError, require
+from gumbeldore.files import check_writable
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.problems.geometry import check_nearest
 from gumbeldore.problems.instances import InstanceSet, row_arrays
 from gumbeldore.problems.kit import Given, Kit, Record, StateRecipe
-from gumbeldore.problems.policy_files import load_policy, read_weights
+from gumbeldore.problems.policy_files import load_policy, policy_file, read_weights
 from gumbeldore.problems.reading import read_file
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import is_a_name, policy_for
 from gumbeldore.solving.results import Result, shown
 from gumbeldore.solving.running import Effort, Failure, Solving
-from gumbeldore.solving.saving import check_writable, save_json
+from gumbeldore.solving.saving import save_json
 
 SHOWN = 20
 """Rows of the table."""
@@ -51,7 +52,9 @@ class SolveSettings(Generic[R, A]):
 
     recipe: R  # of the random instances; its seed is also that of the sampling
     sampler: A
-    policy: str | None = None  # a policy.safetensors, or the name of one that ships; none: the one that ships for the problem
+    policy: str | None = (
+        None  # a policy.safetensors, the folder of a run, or the name of one that ships; none: the one that ships for the problem
+    )
     folder: Path = Path("runs/solve")  # solutions.json and a picture of the first instance go here
     workers: int | None = None  # processes; by default one per core if there are at least 64 instances
     device: str = "auto"
@@ -61,7 +64,8 @@ class SolveSettings(Generic[R, A]):
 class FileSolveSettings(SolveSettings[R, A]):
     """Solve the instances of files, or random ones, with a trained policy. Ctrl-C keeps the best solutions found so far."""
 
-    instances: tuple[Path, ...] = ()  # files made by `gumbeldore generate` or `label`, of any sizes, instead of random ones
+    instances: tuple[Path, ...] = ()  # files in any format that is known for the problem, of any sizes, instead of random ones
+    instance: Path | None = None  # the same for one file
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,6 @@ class RoutesSolveSettings(FileSolveSettings[R, A]):
     """Solve the instances of files, or random ones, with a trained policy. Ctrl-C keeps the best solutions found so far."""
 
     nearest: int | None = None  # go on only to one of so many nearest unvisited nodes: for large instances
-
-
-@dataclass(frozen=True)
-class CitiesSolveSettings(RoutesSolveSettings[R, A]):
-    """Solve the instances of files, or random ones, with a trained policy. Ctrl-C keeps the best solutions found so far."""
-
-    instance: Path | None = None  # one file of cities: .csv or .txt (x, y), .npy, .json or TSPLIB .tsp
 
 
 @dataclass(frozen=True)
@@ -109,8 +106,6 @@ def options(entry: Entry) -> tuple[Any, str]:
     base: Any = SolveSettings if entry.instances is None else FileSolveSettings
     if entry.kit.restrict is not None:
         base = RoutesSolveSettings
-    if entry.kit.read is not None:
-        base = CitiesSolveSettings
     kind = RandomInstances[type(recipe.problem)] if isinstance(recipe, RandomInstances) else type(recipe)  # type: ignore[misc]
     own_recipe = Annotated[kind, tyro.conf.arg(name="", default=recipe)]  # type: ignore[misc, valid-type]
     return base[own_recipe, Annotated[SolveSampler, tyro.conf.arg(default=sampler)]], str(base.__doc__)
@@ -132,7 +127,7 @@ def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | No
     if note := slow_note(policy):
         console.print(note)
     jobs = _jobs(entry, settings, policy, device)
-    check_writable(settings.folder)
+    check_writable(settings.folder, "--folder")
     workers = pick_workers(settings.workers, settings.device)
     if settings.workers is None and len(jobs) < MANY:
         workers = 0
@@ -157,6 +152,7 @@ def checked_policy(entry: Entry, named: str | Path | None) -> Network:
     """The policy in a file, which must be one for the entry's problem and architecture; or one that ships."""
     if named is None or is_a_name(named):
         return policy_for(entry.kit, named)
+    named = policy_file(named)
     wanted, (_, header) = entry.architecture.network, read_weights(named)
     held = header.get("policy")
     if held != wanted.__name__:
@@ -167,20 +163,25 @@ def checked_policy(entry: Entry, named: str | Path | None) -> Network:
 
 
 def _jobs(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, device: torch.device) -> list[Job]:
-    files: tuple[Path, ...] = getattr(settings, "instances", ())
-    cities: Path | None = getattr(settings, "instance", None)
-    if files or cities:
-        require(not (files and cities), "`instances` and `instance` both name files to solve: leave one of them out.")
-        require(
-            replace(settings.recipe, seed=0) == replace(default_recipe(entry), seed=0),
-            f"`{'instances' if files else 'instance'}` names a file: leave out the options of random instances except --seed.",
-        )
+    if files := _files(entry, settings):
+        return [Job(entry.kit, each, path, row) for path in files for row, each in enumerate(read_file(path, entry.kit)[1])]
     if isinstance(settings.recipe, StateRecipe):
         return _state_jobs(entry.kit, settings.recipe, policy, device)
     entry.kit.need("instance files", "instances")
-    if paths := files or ([cities] if cities else []):
-        return [Job(entry.kit, each, path, row) for path in paths for row, each in enumerate(read_file(path, entry.kit)[1])]
     return _random_jobs(entry.kit, settings.recipe.generate())
+
+
+def _files(entry: Entry, settings: SolveSettings[Any, Any]) -> tuple[Path, ...]:
+    """The files that are to be solved instead of random instances."""
+    if not isinstance(settings, FileSolveSettings) or not (settings.instances or settings.instance):
+        return ()
+    both = bool(settings.instances and settings.instance)
+    require(not both, "`instances` and `instance` both name files to solve: leave one of them out.")
+    require(
+        replace(settings.recipe, seed=0) == replace(default_recipe(entry), seed=0),
+        f"`{'instances' if settings.instances else 'instance'}` names a file: leave out the options of random instances except --seed.",
+    )
+    return (settings.instance,) if settings.instance else settings.instances
 
 
 def _random_jobs(kit: Kit, drawn: InstanceSet) -> list[Job]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.cli.run_folder import LABELS
-from gumbeldore.cli.run_options import crew_of, early_options, run_settings, saved_changes, sizes_of
+from gumbeldore.cli.run_options import early_options, options_of, run_settings, saved_changes, sizes_of
 from gumbeldore.cli.runs import train
 from gumbeldore.errors import SettingsError
 
@@ -20,14 +20,4 @@ def command(arguments: list[str]) -> None:
         )
     base = entry.settings(early.preset, {**sizes_of(early, entry), **changes})
     settings = run_settings("train", entry, early, rest, base, f"Train {entry.summary} by self-improvement.")
-    train(
-        entry,
-        settings,
-        early.folder,
-        resume=early.resume,
-        start=early.start,
-        device=early.device,
-        workers=crew_of(early),
-        max_seconds=early.max_time,
-        tensorboard=early.tensorboard,
-    )
+    train(entry, settings, early.folder, **options_of(early))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import numpy as np
@@ -15,6 +15,7 @@ from gumbeldore.evaluation.statistics import Estimate, bootstrap_mean, gaps, pai
 
 UNKNOWN = Estimate(nan, nan, nan)
 BEST_FOUND = "the best cost found by any of these methods"
+ALL_SETS = "all sets"
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,17 @@ class Report:
     references: dict[str, Reference]  # by set
     sets: tuple[NamedSet, ...]
     cells: list[Cell]
+    summary: list[Row]  # over the instances of all sets, if there are several; without costs, which cannot be compared
+
+    @property
+    def tables(self) -> dict[str, list[Row]]:
+        """All rows by set, those over all sets last."""
+        names = [*self.references, ALL_SETS] if self.summary else list(self.references)
+        return {name: [row for row in [*self.rows, *self.summary] if row.named == name] for name in names}
+
+    def source(self, named: str) -> str:
+        """What gaps in a table are gaps to."""
+        return "the references of each set" if named == ALL_SETS else self.references[named].source
 
     @property
     def failures(self) -> list[Row]:
@@ -108,7 +120,8 @@ def report(cost: str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: 
         compared = next(cell for cell in mine if cell.method == against)
         rows += [_row(cell, reference, compared) for cell in mine]
         curves += [_curve(cell, reference) for cell in mine if not cell.failures and len(cell.results[0][0].curve)]
-    return Report(cost, against, rows, curves, references, tuple(sets), list(cells))
+    summary = _summary(cells, references, against) if len(sets) > 1 else []
+    return Report(cost, against, rows, curves, references, tuple(sets), list(cells), summary)
 
 
 def _reference(named: NamedSet, cells: Sequence[Cell]) -> Reference:
@@ -117,6 +130,23 @@ def _reference(named: NamedSet, cells: Sequence[Cell]) -> Reference:
         return Reference(named.known_from or "best known values", known)
     complete = [cell.costs.min(0) for cell in cells if not cell.failures]
     return Reference(BEST_FOUND, np.min(complete, axis=0) if complete else np.full(len(named), nan))
+
+
+def _summary(cells: Sequence[Cell], references: dict[str, Reference], against: str) -> list[Row]:
+    """A row per method over all instances, as if they were one set."""
+    by_method: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_method.setdefault(cell.method, []).append(cell)
+    pooled = {method: _pooled(mine) for method, mine in by_method.items()}
+    reference = Reference("", np.concatenate([reference.costs for reference in references.values()]))
+    return [replace(_row(cell, reference, pooled[against]), cost=nan) for cell in pooled.values()]
+
+
+def _pooled(cells: Sequence[Cell]) -> Cell:
+    """The answers of one method to all sets, in their order."""
+    repeats = zip(*(cell.results for cell in cells), strict=True)
+    results = [[result for part in parts for result in part] for parts in repeats]
+    return Cell(ALL_SETS, cells[0].method, results, [failure for cell in cells for failure in cell.failures])
 
 
 def _row(cell: Cell, reference: Reference, compared: Cell) -> Row:

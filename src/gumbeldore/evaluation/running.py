@@ -24,11 +24,12 @@ import torch
 from gumbeldore.errors import ContractError, require
 from gumbeldore.evaluation.journal import Journal, Key
 from gumbeldore.evaluation.methods import Answer, Failure, Method
-from gumbeldore.evaluation.report import Cell, Report, Result, report
+from gumbeldore.evaluation.report import ALL_SETS, Cell, Report, Result, report
 from gumbeldore.evaluation.sets import NamedSet, shape
 from gumbeldore.problem import slices
 from gumbeldore.problems.kit import Given, Kit
 from gumbeldore.training.backend import crew
+from gumbeldore.training.cluster import Cluster
 
 TOLERANCE = 1e-4
 """What a search and the verifier may disagree in, as a fraction: policies see coordinates in single precision."""
@@ -80,7 +81,8 @@ class Evaluation:
         require(len(methods) >= 1, "There must be at least one method: a policy or a baseline.")
         require(repeats >= 1, f"`repeats` must be at least 1, got {repeats}.")
         require(seed >= 0, f"`seed` must be at least 0, got {seed}.")
-        for what, names in (("sets", [s.name for s in sets]), ("methods", [m.name for m in methods])):
+        all_sets = [ALL_SETS] if len(sets) > 1 else []  # a table of its own
+        for what, names in (("sets", [*(s.name for s in sets), *all_sets]), ("methods", [m.name for m in methods])):
             twice = [name for name in names if names.count(name) > 1]
             require(not twice, f"Names of {what} must differ, but `{(twice or [''])[0]}` occurs more than once.")
         self.kit, self.sets, self.methods = kit, tuple(sets), tuple(methods)
@@ -92,18 +94,28 @@ class Evaluation:
         self._load()
         self.kept = len(self._results)  # answers that were there before
 
-    def run(self, workers: int = 0) -> Generator[Step, None, None]:
-        """Computes what is missing in so many processes, or in this one (0); each finished piece is kept at once."""
-        require(workers >= 0, f"`workers` must be at least 0 (this process), got {workers}.")
+    def run(self, workers: int | Cluster = 0) -> Generator[Step, None, None]:
+        """Computes what is missing in so many processes, in this one (0) or on a cluster; each finished piece is kept at once."""
+        if not isinstance(workers, Cluster):
+            require(workers >= 0, f"`workers` must be at least 0 (this process), got {workers}.")
         pieces = self._missing()
-        done = sum(isinstance(result, Result) for result in self._results.values())
+        done = self._answered
         total = done + sum(len(piece.rows) for piece in pieces)
         items = _Lazy(range(len(pieces)), lambda number: (pieces[number].method, self._item(pieces[number])))
-        with closing(_work(self.methods, items, min(workers, len(pieces)))) as finished:
+        with closing(_work(self.methods, items, workers)) as finished:
             for number, answers in finished:
                 self._keep(pieces[number], answers)
                 done += len(answers)
                 yield Step(done, total, self.methods[pieces[number].method], pieces[number].named)
+
+    @property
+    def total(self) -> int:
+        """How many answers there will be in the end; methods and sets with equal content share them."""
+        return self._answered + sum(len(piece.rows) for piece in self._missing())
+
+    @property
+    def _answered(self) -> int:
+        return sum(isinstance(result, Result) for result in self._results.values())
 
     def report(self, against: str | None = None) -> Report:
         """The table, once everything is answered; differences are to the method of that name, or to the first."""
@@ -220,12 +232,14 @@ class _Lazy(Mapping[int, Any]):
 
 
 def _work(
-    methods: tuple[Method, ...], items: Mapping[int, Any], workers: int
+    methods: tuple[Method, ...], items: Mapping[int, Any], workers: int | Cluster
 ) -> Generator[tuple[int, list[Answer | Failure]], None, None]:
+    if not items:
+        return
     if workers == 0:
         yield from ((number, _solve(methods, item)) for number, item in items.items())
         return
-    with crew(partial(_desk, methods), workers) as processes:
+    with crew(partial(_desk, methods), workers if isinstance(workers, Cluster) else min(workers, len(items))) as processes:
         yield from processes.run(items)
 
 

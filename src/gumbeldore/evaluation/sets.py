@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.errors import require
+from gumbeldore.errors import FormatError, require
 from gumbeldore.problems.instances import Arrays, InstanceSet
 from gumbeldore.problems.kit import Given, Kit
-from gumbeldore.problems.reading import read_file, reads
+from gumbeldore.problems.reading import instance_files, read_file
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class NamedSet:
 
     name: str
     instances: tuple[Given, ...]
+    faults: tuple[str, ...] = ()  # why files of its folder are not in it
 
     def __post_init__(self) -> None:
         require(len(self.instances) >= 1, f"The set `{self.name}` must hold at least one instance, got none.")
@@ -53,11 +54,21 @@ class NamedSet:
 
     @classmethod
     def read(cls, kit: Kit, path: Path, first: int | None = None) -> NamedSet:
-        """The instances of a file in any of the kit's formats, or of all such files in a folder, or the `first` of them."""
-        files = instance_files(kit, path) if path.is_dir() else [path]
+        """The instances of a file in any of the kit's formats, or of all such files in a folder, or the `first` of them.
+
+        A file of a folder that cannot be read does not stop the others: `faults` says why.
+        """
+        files = instance_files(path, kit)[0] if path.is_dir() else [path]
         require(bool(files), f"The folder {path} holds no files of {kit.name} instances.")
-        found = [given for file in files for given in read_file(file, kit)[1]]
-        return cls(path.stem or str(path), tuple(found[: _checked(first)]))
+        found, faults = list[Given](), list[FormatError]()
+        for file in files:
+            try:
+                found += read_file(file, kit)[1]
+            except FormatError as error:
+                faults.append(error)
+        if not found:
+            raise faults[0]
+        return cls(path.stem or str(path), tuple(found[: _checked(first)]), tuple(map(str, faults)))
 
     @classmethod
     def standard(cls, kit: Kit, name: str, first: int | None = None) -> NamedSet:
@@ -83,12 +94,6 @@ class NamedSet:
     def known_from(self) -> str:
         """Who says so."""
         return ", ".join(dict.fromkeys(given.known_from for given in self.instances if given.known_from))
-
-
-def instance_files(kit: Kit, folder: Path) -> list[Path]:
-    """All files of a folder that look like instances; solutions may lie beside them."""
-    solutions = tuple(export.suffix for export in kit.exports.values())
-    return sorted(file for file in folder.iterdir() if not file.name.endswith(solutions) and reads(file, kit))
 
 
 def _checked(first: int | None) -> int | None:

@@ -9,7 +9,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from gumbeldore.evaluation.report import Report, Row
+from gumbeldore.evaluation.report import ALL_SETS, Report, Row
 from gumbeldore.evaluation.statistics import Estimate
 from gumbeldore.files import write_atomically
 
@@ -52,7 +52,7 @@ def record(row: Row, report: Report) -> dict[str, Any]:
         "difference_high": row.difference.high,
         "seconds": row.seconds,
         "evaluations": row.evaluations,
-        "reference": report.references[row.named].source,
+        "reference": report.source(row.named),
         "against": report.against,
         "failure": row.failure,
     }
@@ -70,13 +70,13 @@ def table_json(report: Report) -> dict[str, Any]:
         "cost": report.cost,
         "against": report.against,
         "references": {name: reference.source for name, reference in report.references.items()},
-        "rows": [record(row, report) for row in report.rows],
+        "rows": [record(row, report) for rows in report.tables.values() for row in rows],
         "curves": curves,
     }
 
 
 def table_csv(report: Report) -> str:
-    return _csv([record(row, report) for row in report.rows])
+    return _csv([record(row, report) for rows in report.tables.values() for row in rows])
 
 
 def answers_csv(report: Report) -> str:
@@ -122,10 +122,9 @@ def _csv(records: list[dict[str, Any]]) -> str:
 
 
 def table_markdown(report: Report) -> str:
-    """A section for each set."""
+    """A section for each set, and one for all of them."""
     parts = []
-    for name in report.references:
-        rows = [row for row in report.rows if row.named == name]
+    for name, rows in report.tables.items():
         lines = ["| " + " | ".join(HEADINGS) + " |", "|---" + "|---:" * (len(HEADINGS) - 1) + "|"]
         lines += ["| " + " | ".join(text.replace("|", "\\|") for text in shown(row, report)) + " |" for row in rows]
         parts.append("\n".join([f"## {name}", "", caption(name, report), "", *lines]))
@@ -134,13 +133,11 @@ def table_markdown(report: Report) -> str:
 
 def caption(name: str, report: Report) -> str:
     """What the figures of a set are."""
-    rows = [row for row in report.rows if row.named == name]
+    rows = report.tables[name]
     repeats = max(row.repeats for row in rows)
     again = f", {repeats} repeats (± standard error over them)" if repeats > 1 else ""
-    source = report.references[name].source
-    return (
-        f"{rows[0].instances} instances{again}; gap to {source}; cost: {report.cost}; difference of gaps to {report.against}."
-    )
+    costs = "" if name == ALL_SETS else f" cost: {report.cost};"
+    return f"{rows[0].instances} instances{again}; gap to {report.source(name)};{costs} difference of gaps to {report.against}."
 
 
 def shown(row: Row, report: Report) -> tuple[str, ...]:
@@ -149,12 +146,16 @@ def shown(row: Row, report: Report) -> tuple[str, ...]:
         return (row.method, row.failure, *[""] * (len(HEADINGS) - 2))
     return (
         row.method,
-        f"{row.cost:.4f}" if abs(row.cost) < 1000 else f"{row.cost:.1f}",
+        _cost(row.cost),
         _percent(row.gap, error=row.gap_error),
         NOTHING if row.method == report.against else _percent(row.difference, "+"),
         f"{row.seconds:.3f}" if row.seconds >= 0.001 else "< 0.001",
         f"{row.evaluations:.0f}" if row.evaluations else NOTHING,
     )
+
+
+def _cost(cost: float) -> str:
+    return (f"{cost:.4f}" if abs(cost) < 1000 else f"{cost:.1f}") if isfinite(cost) else NOTHING
 
 
 def _percent(estimate: Estimate, sign: str = "", error: float = nan) -> str:

@@ -38,6 +38,11 @@ def solver(summary: str, solve: Solver, needs: str, work: str, *, limit: Limit =
     return Baseline(summary, partial(_solved, solve), needs, limit, work, random=random)
 
 
+def local_search(summary: str, solve: Callable[[Arrays, Limit, int], Sequence[int]], effort: float, work: str) -> Baseline:
+    """A baseline that is one of our compiled local searches, with `effort` units of work unless told otherwise."""
+    return Baseline(summary, solve, limit=Limit(None, effort), work=work, clock=False, random=True)
+
+
 def _built(build: Callable[[Arrays], Sequence[int]], instance: Arrays, limit: Limit, seed: int) -> Sequence[int]:
     return build(instance)
 

@@ -111,6 +111,7 @@ class Form:
     record: Callable[[Arrays, Sequence[int]], Record] = lambda instance, actions: {}  # its natural form, for solutions.json
     draw: Callable[[Path, Arrays, Sequence[int], str], None] | None = None  # with a title
     picture: str = "solution.png"  # name of the file
+    compare: Callable[[Path, Arrays, Sequence[Sequence[int]], Sequence[str]], None] | None = None  # several side by side
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,6 @@ class Kit:
     experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
     baselines: Mapping[str, Baseline] = field(default_factory=dict)  # methods to compare with, by name
     polishers: Mapping[str, Polisher] = field(default_factory=dict)  # solvers that take a start, by module as `experts`
-    read: Callable[[Path], Given] | None = None  # one instance from a file of a common format
     formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
     exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name
     published: PublishedData | None = None  # what the data files of the method's public code look like

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,16 @@ from gumbeldore.policy import Network
 from gumbeldore.problems import finding
 
 FORMAT = "gumbeldore-1"
+POLICY = "policy.safetensors"  # what the file is called in the folder of a run
 HASH = "sha256"  # in the header: of the file as it is without this entry
 
 
 def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
     """Weights as safetensors; the header names the class and its constructor arguments (`policy.config`).
 
-    The same weights give the same bytes.
+    The same weights give the same bytes, with the same version of the package.
     """
-    header = {"format": FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **metadata}
+    header = {"format": FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **_version(), **metadata}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()}
     entries, data = _split(save(weights, metadata=header))
     entries["__metadata__"][HASH] = hashlib.sha256(_joined(entries, data)).hexdigest()
@@ -65,6 +68,11 @@ def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str 
     policy.load_state_dict(weights)
 
 
+def policy_file(named: str | Path) -> Path:
+    """A file, or the one in the folder of a run."""
+    return Path(named) / POLICY if Path(named).is_dir() else Path(named)
+
+
 def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Tensors and header of a policy file."""
     if not Path(path).is_file():
@@ -80,11 +88,20 @@ def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, s
     header: dict[str, str] = entries.get("__metadata__", {})
     if (digest := header.pop(HASH, None)) and digest != hashlib.sha256(_joined(entries, data)).hexdigest():
         raise CheckpointError(f"{path} is damaged: its content does not match its checksum.")
-    if header.get("format") != FORMAT:
+    if (form := header.get("format")) != FORMAT:
+        newer = isinstance(form, str) and form.startswith(FORMAT.rstrip("1"))
+        fix = " A newer version of gumbeldore wrote it: pip install --upgrade gumbeldore." if newer else ""
         raise CheckpointError(
-            f"{path} is not a policy of this library: its format is {header.get('format')!r}, not {FORMAT!r}."
+            f"{path} is not a policy that this version can read: its format is {form!r}, not {FORMAT!r}.{fix}"
         )
     return weights, header
+
+
+def _version() -> dict[str, str]:
+    """Of the package, where it is installed."""
+    with suppress(PackageNotFoundError):
+        return {"version": version("gumbeldore")}
+    return {}
 
 
 def _split(content: bytes) -> tuple[dict[str, Any], bytes]:

@@ -16,8 +16,8 @@ from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.kit import Export, Format, Given, Kit
 from gumbeldore.problems.text import HEAD, decoded, read_text
 
-SETS = b"PK\x03\x04"
-"""How .npz files begin."""
+SETS, ENDING = b"PK\x03\x04", ".npz"
+"""How sets of ours begin, and how their names end."""
 
 
 def read_file(path: str | Path, kit: Kit | None = None) -> tuple[Kit, list[Given]]:
@@ -35,14 +35,26 @@ def read_file(path: str | Path, kit: Kit | None = None) -> tuple[Kit, list[Given
     return chosen, [_with_solution(chosen, path, given[0])] if len(given) == 1 else given
 
 
-def reads(path: Path, kit: Kit | None = None) -> bool:
-    """Whether a file looks like one of instances: for all that is in a folder."""
+def instance_files(folder: Path, kit: Kit | None = None) -> tuple[list[Path], list[Path]]:
+    """The files of a folder that look like instances, and the others, in which nobody would look for some: solutions and hidden files
+    are neither."""
     kits = [kit] if kit is not None else list(all_kits())
+    solutions = tuple(export.suffix for each in kits for export in each.exports.values())
+    candidates = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] != "."]
+    candidates = [path for path in candidates if not path.name.endswith(solutions)]
+    looks = {path: _looks_like_instances(path, kits) for path in candidates}
+    return [path for path in candidates if looks[path]], [path for path in candidates if not looks[path]]
+
+
+def _looks_like_instances(path: Path, kits: list[Kit]) -> bool:
+    """By its content; by the ending of its name if that is none, because it is empty, say: so that somebody is told."""
+    by_name = path.suffix.lower() in {ENDING, *(ending for kit in kits for form in kit.formats for ending in form.suffixes)}
     try:
         head = _head(path)
     except FormatError:
-        return False
-    return head.startswith(SETS) or any(True for _ in _claiming(head, kits))
+        return by_name
+    claimed = head.startswith(SETS) or any(True for _ in _claiming(head, kits))
+    return claimed or (by_name and decoded(head, len(head) < HEAD) is None)
 
 
 def _head(path: Path) -> bytes:

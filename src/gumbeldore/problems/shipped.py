@@ -28,13 +28,24 @@ class Shipped:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What it was trained on, how, and its measured results (docs/files.md)."""
-        try:
-            return json.loads(self.path.with_suffix(".json").read_text())
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"The manifest of the policy {self.name} cannot be read: {error}") from error
+        return manifest_beside(self.path)
 
     def load(self) -> Network:
         return load_policy(self.path)
+
+
+def manifest_beside(path: Path) -> dict[str, Any]:
+    """The manifest of a policy's file; empty if there is none."""
+    beside = path.with_suffix(".json")
+    if not beside.exists():
+        return {}
+    try:
+        manifest = json.loads(beside.read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"The manifest {beside} cannot be read: {error}") from error
+    if not isinstance(manifest, dict):
+        raise CheckpointError(f"The manifest {beside} must hold a JSON object, got a {type(manifest).__name__}.")
+    return manifest
 
 
 def shipped(kit: Kit) -> list[Shipped]:

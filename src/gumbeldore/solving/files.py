@@ -6,29 +6,31 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gumbeldore.errors import GumbeldoreError, SettingsError
-from gumbeldore.problems.finding import all_kits
 from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.reading import read_file, reads
+from gumbeldore.problems.reading import instance_files, read_file
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.running import Failure
+
+NAMED = 4
+"""Files that a note names."""
 
 
 def files_in(paths: Iterable[str | Path], kit: Kit | None = None) -> list[Path]:
     """The files, in place of a folder those of its files that look like instances, each once."""
     found: list[Path] = []
     for path in map(Path, paths):
-        within = [each for each in sorted(path.iterdir()) if _is_an_instance(each, kit)] if path.is_dir() else [path]
+        within = instance_files(path, kit)[0] if path.is_dir() else [path]
         if not within:
             raise SettingsError(f"There are no files of instances in the folder {path}.")
         found += within
     return list(dict.fromkeys(found))
 
 
-def _is_an_instance(path: Path, kit: Kit | None) -> bool:
-    """Rather than something else that lies in a folder, such as a solution."""
-    kits = [kit] if kit is not None else all_kits()
-    solutions = tuple(export.suffix for each in kits for export in each.exports.values())
-    return path.is_file() and not path.name.startswith(".") and not path.name.endswith(solutions) and reads(path, kit)
+def left_out(paths: Iterable[str | Path], kit: Kit | None = None) -> str:
+    """A note about files of folders that look like no instances; empty if there are none."""
+    others = [other.name for path in map(Path, paths) if path.is_dir() for other in instance_files(path, kit)[1]]
+    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
+    return f"Left out, because they look like no instances: {', '.join(others[:NAMED])}{more}." if others else ""
 
 
 def read_jobs(files: Sequence[Path], kit: Kit | None = None) -> tuple[list[Job], list[Failure]]:

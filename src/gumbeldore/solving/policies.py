@@ -8,14 +8,15 @@ from gumbeldore.errors import CheckpointError
 from gumbeldore.policy import Network
 from gumbeldore.problems import finding
 from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.policy_files import load_policy, read_weights
+from gumbeldore.problems.policy_files import load_policy, policy_file, read_weights
 from gumbeldore.problems.shipped import choose
 
 
 def policy_for(kit: Kit, named: str | Path | None = None) -> Network:
-    """A trained policy for the kit's problem. `named` is a file, or one that ships; None: the usual one that ships."""
+    """A trained policy for the kit's problem. `named` is a file, the folder of a run, or one that ships; None: the usual one that ships."""
     if named is None or is_a_name(named):
         return choose(kit, None if named is None else str(named)).load()
+    named = policy_file(named)
     _, header = read_weights(named)
     held, networks = header.get("policy"), {each.network.__name__: each.network for each in kit.architectures.values()}
     if held not in networks:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import ContractError, require
 from gumbeldore.problems.kit import Record
 from gumbeldore.problems.verdict import Verdict
 from gumbeldore.solving.jobs import Job
@@ -105,7 +105,9 @@ class Result:
 
     def text(self, form: str) -> str:
         """The solution as a file of one of the kit's formats."""
-        return self.job.kit.need("formats of solutions", "exports")[form].write(self.job.given, self.actions)
+        exports = self.job.kit.need("formats of solutions", "exports")
+        require(form in exports, f"`form` must be one of {', '.join(exports)} for {self.problem}, got {form!r}.")
+        return exports[form].write(self.job.given, self.actions)
 
     def record(self) -> Record:
         """All of it as plain data (docs/files.md)."""

@@ -207,7 +207,7 @@ class Solving:
             self._board.clear()
             results = in_processes(_Worker(self._sets, self._board), dict(enumerate(self._tasks)), self.workers)
             try:
-                with closing(results):  # type: ignore[type-var]
+                with closing(results):
                     for index, answer in results:
                         yield from self._take(self._tasks[index].piece.numbers, answer)
             except GumbeldoreError as error:  # all workers are gone

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 
-from gumbeldore.errors import SettingsError
 from gumbeldore.files import write_atomically
 from gumbeldore.problems.kit import Record
 from gumbeldore.solving.results import Result
@@ -19,18 +16,6 @@ PICTURES = 20
 """So many pictures are drawn, unless told otherwise."""
 EXPORTED = 1000
 """So many solutions get files of their own."""
-
-
-def check_writable(folder: Path) -> None:
-    """Makes the folder and writes to it, so that nobody works in vain."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder) as file:
-            file.write(b"x")
-    except OSError as error:
-        raise SettingsError(
-            f"`folder` must be one that can be written to, but {folder} cannot: {os.strerror(error.errno or 0)}."
-        ) from error
 
 
 def save(results: Sequence[Result], folder: Path, records: Sequence[Record], pictures: int = PICTURES) -> list[str]:

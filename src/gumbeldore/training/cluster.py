@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import current_thread, main_thread
@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from gumbeldore.errors import SettingsError, require
-from gumbeldore.training.crew import Answer, Crew, Key, R, T, Worker, WorkerDeath, attempt
+from gumbeldore.training.crew import Answer, Crew, Key, R, T, Worker, WorkerDeath, attempt, same
 from gumbeldore.training.ranks import ranks
 
 LOOK_SECONDS = 1.0
@@ -47,10 +47,10 @@ class Cluster:
         require(0 < self.cpus < math.inf, f"`sampler_cpus` must be above 0, got {self.cpus}.")
         require(self.samplers is None or self.samplers >= 1, f"`samplers` must be at least 1, got {self.samplers}.")
 
-    def run(self, function: Callable[[T], R], items: Mapping[Key, T]) -> Iterator[tuple[Key, R]]:
+    def run(self, function: Callable[[T], R], items: Mapping[Key, T]) -> Generator[tuple[Key, R], None, None]:
         """Yields (key, function(item)) as they get finished, in any order; `in_processes` on a cluster."""
         if items:
-            with Actors[T, R](partial(_same, function), self) as crew:
+            with Actors[T, R](partial(same, function), self) as crew:
                 yield from crew.run(items)
 
     def slots(self, nodes: Sequence[Mapping[str, Any]]) -> int:
@@ -186,9 +186,10 @@ def _connect(module: ModuleType, cluster: Cluster) -> None:
             address=cluster.address, include_dashboard=_dashboard(cluster), log_to_driver=False, logging_level=logging.WARNING
         )
     except Exception as error:  # of any kind: Ray has no one kind for this
-        raise SettingsError(
-            f"`cluster` {cluster.address} does not answer: {_ends(error)} Is it running (`ray status`)?"
-        ) from error
+        local = cluster.address == "local"
+        what = "cannot be started" if local else "does not answer"
+        fix = "Is the machine too busy? --workers needs no Ray." if local else "Is it running (`ray status`)?"
+        raise SettingsError(f"`cluster` {cluster.address} {what}: {_ends(error)} {fix}") from error
     if callable(handler) and current_thread() is main_thread():
         signal.signal(signal.SIGTERM, handler)
 
@@ -202,7 +203,3 @@ def _ends(error: Exception) -> str:
     """Of what Ray says, which can be long, the first line and the last, which names the cause."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].strip() if len(lines) == 1 else f"{lines[0].strip()} ... {lines[-1].strip()}"
-
-
-def _same(function: Callable[[T], R]) -> Callable[[T], R]:
-    return function

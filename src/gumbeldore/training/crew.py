@@ -85,14 +85,14 @@ class Crew(ABC, Generic[W, T, R]):
         """How many workers there should be now."""
 
     def run(self, items: Mapping[Key, T], name: Callable[[Key], str] = "item {}".format) -> Iterator[tuple[Key, R]]:
-        """Gives out the first items now; yields (key, function(item)) as they get finished, in any order. One run at a time.
+        """Gives out the first items now, each when it is asked of `items`; yields (key, function(item)) as they get finished, in any order. One run at a time.
 
         `name` says in errors what an item is.
         """
         require(not self._closed, "The workers have ended.")
         require(not self._running, "The workers are still at another run: take all its results first.")
         self._running = True
-        run = _Run(deque(items.items()), name)
+        run = _Run(items, name)
         with self._closing():
             self._hand_out(run)
         return self._results(run)
@@ -125,7 +125,8 @@ class Crew(ABC, Generic[W, T, R]):
     def _hand_out(self, run: _Run) -> None:
         """Gives every free worker an item, and starts those that are missing."""
         while run.waiting and (free := next((w for w in self._workers if w.ready and not w.task), None)):
-            free.task = run.waiting.popleft()
+            key = run.waiting.popleft()
+            free.task = key, run.items[key]
             try:
                 free.give(free.task[1])
             except WorkerDeath as death:
@@ -144,7 +145,7 @@ class Crew(ABC, Generic[W, T, R]):
         else:
             run.deaths[worker.task[0]] += not death.with_machine
             count, where = run.deaths[worker.task[0]], f"at {run.name(worker.task[0])}"
-            run.waiting.appendleft(worker.task)
+            run.waiting.appendleft(worker.task[0])
         if death.final or count >= ATTEMPTS:
             others = f" So did the {count - 1} before it." if count > 1 else ""
             raise WorkerError(f"A worker process died {where} ({death}).{others}") from None
@@ -173,10 +174,10 @@ class Crew(ABC, Generic[W, T, R]):
 
 
 class _Run:
-    """The items of a run that nobody works on, what they are called, and how many workers have died at each."""
+    """The items of a run, the keys of those that nobody works on, what they are called, and how many workers have died at each."""
 
-    def __init__(self, waiting: deque[tuple[Any, Any]], name: Callable[[Any], str]) -> None:
-        self.waiting, self.name, self.deaths = waiting, name, Counter[Any]()
+    def __init__(self, items: Mapping[Any, Any], name: Callable[[Any], str]) -> None:
+        self.items, self.waiting, self.name, self.deaths = items, deque(items), name, Counter[Any]()
 
 
 def attempt(work: Callable[[], Any]) -> Answer:
@@ -187,6 +188,11 @@ def attempt(work: Callable[[], Any]) -> Answer:
         return str(error), None
     except Exception:
         return "\n" + traceback.format_exc().rstrip(), None
+
+
+def same(function: Callable[[T], R]) -> Callable[[T], R]:
+    """For workers that need not make the function which they call."""
+    return function
 
 
 def in_order(results: Iterator[tuple[int, R]]) -> Iterator[R]:

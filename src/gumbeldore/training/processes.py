@@ -6,16 +6,16 @@ import io
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
 import torch
 
 from gumbeldore.errors import require
-from gumbeldore.training.crew import READY, Answer, Crew, Key, R, T, Worker, WorkerDeath, WorkerError, attempt, in_order
+from gumbeldore.training.crew import READY, Answer, Crew, Key, R, T, Worker, WorkerDeath, WorkerError, attempt, in_order, same
 
 __all__ = ["Processes", "WorkerError", "in_order", "in_processes"]
 
@@ -52,16 +52,12 @@ class Processes(Crew["_Process", T, R]):
         return [by_connection[cast(Connection, connection)] for connection in wait(list(by_connection))]
 
 
-def in_processes(function: Callable[[T], R], items: Mapping[Key, T], workers: int) -> Iterator[tuple[Key, R]]:
+def in_processes(function: Callable[[T], R], items: Mapping[Key, T], workers: int) -> Generator[tuple[Key, R], None, None]:
     """Yields (key, function(item)) as they get finished, in any order, from processes started for these items."""
     require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
     if items:
-        with Processes[T, R](partial(_same, function), min(workers, len(items))) as crew:
+        with Processes[T, R](partial(same, function), min(workers, len(items))) as crew:
             yield from crew.run(items)
-
-
-def _same(function: Callable[[T], R]) -> Callable[[T], R]:
-    return function
 
 
 class _Process(Worker):
@@ -78,8 +74,10 @@ class _Process(Worker):
         self._process = context.Process(target=_work, args=(there, shared), daemon=True)
         try:
             self._process.start()
-        except RuntimeError:  # this is a process that imports its script and is about to do what that does
-            sys.exit(UNGUARDED)
+        except RuntimeError:
+            if getattr(current_process(), "_inheriting", False):  # it imports its script, and is about to do what that does
+                sys.exit(UNGUARDED)
+            raise
         there.close()
 
     def give(self, item: Any) -> None:

@@ -96,7 +96,8 @@ class Replica(Generic[S]):
 class Workers(Generic[S]):
     """`count` processes that work with `problem` and a policy; 0: everything is done in this process, with all its threads.
 
-    Processes work on CPUs. If the policy is on a GPU, they sample for it, and gradients are computed here.
+    Processes work on CPUs. If the policy is on a GPU, they sample for it, and gradients are computed here. As long as processes do all
+    the work, this one has a single thread: others would wait for work, awake, and take the cores from those who have some.
     """
 
     def __init__(
@@ -115,12 +116,16 @@ class Workers(Generic[S]):
         self._gradients = self._weights.new_zeros(self.parts, sum(tensor.numel() for tensor in trained(policy)))
         self._crew: Processes[Task, Any] | None = None
         self._replica: Replica[S] | None = None
+        self._threads: int | None = None  # that this process used before
         if count == 0 or on_gpu:
             self._replica = Replica(problem, policy, precision, self._weights, self._gradients)
         if count > 0:
             self._sent = self._weights.cpu().share_memory_()  # the very same weights, on a CPU
             shared = (self._sent, self._gradients.cpu().share_memory_())
             self._crew = Processes(partial(Replica.alone, problem, on_cpu(policy), precision), count, shared)
+            if self._replica is None and can_be_cut(policy):  # all that takes time is done by the processes
+                self._threads = torch.get_num_threads()
+                torch.set_num_threads(1)
 
     def load(self, policy: Network) -> None:
         """From now on work with these weights."""
@@ -185,6 +190,9 @@ class Workers(Generic[S]):
         self._replica = None
         if self._crew is not None:
             self._crew.close()
+        if self._threads is not None:
+            torch.set_num_threads(self._threads)
+            self._threads = None
 
     def __enter__(self) -> Self:
         return self

@@ -58,8 +58,16 @@ def _pages(pid: int) -> int:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for listing in (PROC / str(pid) / "task").glob("*/children"):
-        with suppress(*GONE):
-            for child in map(int, listing.read_text().split()):
-                yield child
-                yield from _descendants(child)
+    for child in _children(pid):
+        yield child
+        yield from _descendants(child)
+
+
+def _children(pid: int) -> list[int]:
+    """Of all threads of a process; threads and children may end at any moment."""
+    found: list[int] = []
+    with suppress(*GONE):
+        for thread in os.listdir(PROC / str(pid) / "task"):
+            with suppress(*GONE):
+                found += map(int, (PROC / str(pid) / "task" / thread / "children").read_text().split())
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gumbeldore.problems.baselines import Baseline, constructive, solver
+from gumbeldore.problems.baselines import constructive, local_search, solver
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.local_search import polish_routes
@@ -69,7 +69,7 @@ def _by_saving(distances: NDArray[np.float64]) -> list[list[int]]:
     return np.stack([a[order], b[order]], 1).tolist()
 
 
-def local_search(instance: Arrays, limit: Limit, seed: int) -> list[int]:
+def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """Savings, then strings of customers are taken out and put back, `limit.work` times per customer."""
     nodes = np.asarray(instance["nodes"], dtype=np.float64)
     unit = (nodes - nodes.min(0)) / (np.ptp(nodes, axis=0).max() or 1.0)  # its temperatures are those of the unit square
@@ -96,13 +96,8 @@ def actions_of(routes: Iterable[list[int]]) -> list[int]:
 BASELINES = {
     "nearest-neighbour": constructive("on to the nearest customer that still fits", nearest_neighbour),
     "savings": constructive("Clarke and Wright's savings", savings),
-    "local-search": Baseline(
-        "savings, then our compiled removal and reinsertion of strings",
-        local_search,
-        limit=Limit(None, 100),
-        work="removals per customer",
-        clock=False,
-        random=True,
+    "local-search": local_search(
+        "savings, then our compiled removal and reinsertion of strings", searched, 100, "removals per customer"
     ),
     "hgs": solver("hybrid genetic search, by hygese", partial(cvrp_by, "hygese"), "hygese", "iterations"),
     "pyvrp": solver("PyVRP's iterated local search", partial(cvrp_by, "pyvrp"), "pyvrp", "iterations"),

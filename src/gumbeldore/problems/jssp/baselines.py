@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gumbeldore.problems.baselines import Baseline, constructive, solver
+from gumbeldore.problems.baselines import constructive, local_search, solver
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp.experts import jssp_by_ortools
 from gumbeldore.problems.local_search import polish_schedules
@@ -89,7 +89,7 @@ def est(waiting: Waiting) -> Numbers:
     return np.zeros(len(waiting.time))
 
 
-def local_search(instance: Arrays, limit: Limit, seed: int) -> list[int]:
+def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """The most work remaining first, then tabu search: `limit.work` moves per operation."""
     times, machines = (torch.as_tensor(np.asarray(instance[name]))[None] for name in ("times", "machines"))
     begin = torch.tensor([dispatch(mwkr, instance)])
@@ -110,13 +110,8 @@ RULES: dict[str, tuple[str, Rule]] = {
 
 BASELINES = {
     **{name: constructive(f"dispatching: {summary}", partial(dispatch, rule)) for name, (summary, rule) in RULES.items()},
-    "local-search": Baseline(
-        "the most work remaining first, then our compiled tabu search",
-        local_search,
-        limit=Limit(None, 10),
-        work="moves per operation",
-        clock=False,
-        random=True,
+    "local-search": local_search(
+        "the most work remaining first, then our compiled tabu search", searched, 10, "moves per operation"
     ),
     "cpsat": solver("OR-Tools CP-SAT on one core", jssp_by_ortools, "ortools", "deterministic time", random=False),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gumbeldore.problems.baselines import Baseline, constructive, solver
+from gumbeldore.problems.baselines import constructive, local_search, solver
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.local_search import polish_tours
 from gumbeldore.problems.ortools_routing import ortools_routes
@@ -39,7 +39,7 @@ def farthest_insertion(instance: Arrays) -> list[int]:
     return tour[1:].tolist()
 
 
-def local_search(instance: Arrays, limit: Limit, seed: int) -> list[int]:
+def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """Nearest neighbour, then 2-opt and Or-opt, iterated with double bridges: `limit.work` of them per city."""
     points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
     tour = [0, *nearest_neighbour(instance)]
@@ -58,13 +58,8 @@ def tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
 BASELINES = {
     "nearest-neighbour": constructive("on to the nearest unvisited city", nearest_neighbour),
     "farthest-insertion": constructive("the farthest city next, inserted where it adds least", farthest_insertion),
-    "local-search": Baseline(
-        "nearest neighbour, then our compiled 2-opt and Or-opt with double bridges",
-        local_search,
-        limit=Limit(None, 10),
-        work="double bridges per city",
-        clock=False,
-        random=True,
+    "local-search": local_search(
+        "nearest neighbour, then our compiled 2-opt and Or-opt with double bridges", searched, 10, "double bridges per city"
     ),
     "pyvrp": solver("PyVRP's iterated local search", tsp_by_pyvrp, "pyvrp", "iterations"),
     "or-tools": solver("OR-Tools routing, guided local search", tsp_by_routing, "ortools", "solutions", random=False),

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Architecture, Form, Given, Kit
-from gumbeldore.problems.reading import read_file
+from gumbeldore.problems.kit import Architecture, Form, Kit
 from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES
 from gumbeldore.problems.tsp.bq import TSPPolicy
@@ -25,12 +24,12 @@ from gumbeldore.problems.tsp.problem import TSP
 from gumbeldore.problems.tsp.tours import EXPORTS
 
 
+def compare(path: Path, instance: Arrays, solutions: Sequence[Sequence[int]], titles: Sequence[str]) -> None:
+    plot_tours(path, instance["coordinates"], [[0, *actions] for actions in solutions], titles)
+
+
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
-    plot_tours(path, instance["coordinates"], [[0, *actions]], [title])
-
-
-def read(path: Path) -> Given:
-    return read_file(path, KIT)[1][0]
+    compare(path, instance, [actions], [title])
 
 
 KIT = Kit(
@@ -44,7 +43,7 @@ KIT = Kit(
     cost="tour length",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    form=Form(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png"),
+    form=Form(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png", compare),
     instances=KIND,
     recipe=TSPRecipe,
     standard=STANDARD,
@@ -55,6 +54,5 @@ KIT = Kit(
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
     published=published.DATA,
-    read=read,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
 )
