@@ -1,4 +1,4 @@
-"""The demonstration behind `make run`: train on TSP-20 from scratch, then compare samplers on unseen instances."""
+"""The demonstration behind `make run`: train on TSP-20 from scratch, then compare samplers on unseen instances, also of TSP-50."""
 
 from __future__ import annotations
 
@@ -30,13 +30,18 @@ from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.kit import Kit
+from gumbeldore.problems.local_search import available
 from gumbeldore.problems.solvers import MINUTE, Solved
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
 from gumbeldore.training.processes import in_order, in_processes
 
-PROBLEM, SET, EXACT = "tsp", "tsp20", "ortools"
-"""What is demonstrated: a problem, the standard set whose first instances are solved, and the solver that proves optima."""
+PROBLEM, SET, LARGER, EXACT = "tsp", "tsp20", "tsp50", "ortools"
+"""What is demonstrated: a problem, the standard sets whose first instances are solved, and the solver that proves optima."""
+
+LONG = 100
+"""Attempts per city of the local search that stands in for an optimum of the larger instances."""
 
 PICTURES = ("tours.png", "gaps.json")
 """What the demonstration adds to the files of its run."""
@@ -47,7 +52,7 @@ class DemoSettings:
     """Train a small TSP-20 policy from scratch for about three minutes, then solve instances it has never seen."""
 
     folder: Path = Path("runs/demo")  # all files go here; a finished training found there is used again
-    preset: str = "demo"  # of `gumbeldore train tsp`
+    preset: str | None = None  # of `gumbeldore train tsp`; None: demo, or plain where no local search was compiled
     instances: int = 1000  # unseen test instances, numpy.random.RandomState(1234)
     sampled: int = 100  # how many of them the samplers solve (greedy solves all)
     fresh: bool = False  # train anew even if the folder holds a finished training
@@ -65,13 +70,28 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     optimal = list(_tracked(_exactly(problem.kit, unseen), len(unseen), console))
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
     lengths = np.array([tour.cost for tour in optimal])
-    rows, best = _compare(settings, problem.kit, policy, unseen, lengths, console)
-    console.print(_table(rows, settings, float(lengths.mean())))
-    _draw(settings.folder, problem.kit, unseen, optimal, best)
-    gaps = {name: gap for name, _, gap, _ in rows}
+    greedy = _solved(problem.kit, policy, unseen, {"greedy": Greedy()}, console)
+    solved = _solved(problem.kit, policy, generated(replace(recipe, count=settings.sampled)), SAMPLERS, console)
+    console.print(_table("TSP-20, unseen instances, gap to the optimum", [*greedy, *solved[1:]], lengths))
+    _draw(settings.folder, problem.kit, unseen, optimal, solved)
+    gaps = {each.name: each.gap(lengths) for each in (*greedy, *solved[1:])}
+    if available():
+        gaps |= _larger(problem, policy, settings.sampled, console)
     write_atomically(settings.folder / "gaps.json", lambda path: path.write_text(json.dumps(gaps, indent=1) + "\n"))
     console.print(f"Pictures: [bold]{settings.folder}/tours.png[/bold] and [bold]{settings.folder}/training.png[/bold].")
     return gaps
+
+
+def _larger(problem: Entry, policy: Network, count: int, console: Console) -> dict[str, float]:
+    """The same policy on instances that are larger than any it was trained on, where samplers differ."""
+    recipe: Any = problem.kit.standard[LARGER]
+    unseen = generated(replace(recipe, count=count))
+    solved = _solved(problem.kit, policy, unseen, SAMPLERS, console)
+    state, best = unseen.state(), torch.tensor(solved[-1].tours)
+    polished = unseen.kind.problem.polish(state, best, effort=LONG, seeds=torch.arange(count))
+    lengths = _verified(problem.kit, unseen, polished.tolist())
+    console.print(_table("TSP-50, by the same policy, gap to the best tours of a long local search", solved, lengths))
+    return {f"{LARGER} {each.name}": each.gap(lengths) for each in solved}
 
 
 def command(arguments: list[str]) -> None:
@@ -85,11 +105,9 @@ def _exactly(kit: Kit, instances: InstanceSet, workers: int = 2) -> Iterator[Sol
     return in_order(in_processes(partial(solve_instance, kit.experts[EXACT], MINUTE), items, workers))
 
 
-Row = tuple[str, int, float, float]  # sampler, sequences per instance, gap in percent, seconds
-
-
 def _trained(problem: Entry, settings: DemoSettings, console: Console) -> Network:
-    run, folder = problem.settings(settings.preset), RunFolder(settings.folder)
+    preset = settings.preset or ("demo" if available() else "plain")
+    run, folder = problem.settings(preset), RunFolder(settings.folder)
     if settings.fresh:
         _clear(folder, run)
     return train(problem, run, settings.folder, resume=folder.checkpoints.exist, console=console)
@@ -109,34 +127,44 @@ def _clear(folder: RunFolder, run: RunSettings) -> None:
     folder.clear(PICTURES)
 
 
-def _compare(
-    settings: DemoSettings,
-    kit: Kit,
-    policy: Network,
-    unseen: InstanceSet,
-    lengths: NDArray[np.float64],
-    console: Console,
-) -> tuple[list[Row], dict[str, list[list[int]]]]:
-    """Every sampler on the same instances with the same number of sequences; tours are checked by independent code."""
-    samplers: dict[str, tuple[Sampler, int, int]] = {
-        "greedy": (Greedy(), 1, settings.instances),
-        "greedy (first instances)": (Greedy(), 1, settings.sampled),
-        "beam search": (BeamSearch(64), 64, settings.sampled),
-        "with replacement (WR)": (WithReplacement(64), 64, settings.sampled),
-        "without replacement (WOR)": (StochasticBeamSearch(16, 4), 64, settings.sampled),
-        "Gumbeldore (GD)": (Gumbeldore(16, 4, sigma=0.3), 64, settings.sampled),
-    }
-    device = pick_device()
-    rows: list[Row] = []
-    tours: dict[str, list[list[int]]] = {}
-    for name, (sampler, budget, count) in track(samplers.items(), "sampling", console=console, transient=True):
+SAMPLERS: dict[str, Sampler] = {
+    "greedy": Greedy(),
+    "beam search": BeamSearch(64),
+    "with replacement (WR)": WithReplacement(64),
+    "without replacement (WOR)": StochasticBeamSearch(16, 4),
+    "Gumbeldore (GD), the paper's settings": Gumbeldore(16, 4, sigma=0.3),
+    "Gumbeldore without settings": Adaptive(64),
+}
+"""All but greedy find 64 sequences of each instance."""
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """What a sampler found."""
+
+    name: str
+    tours: list[list[int]]
+    lengths: NDArray[np.float64]
+    evaluations: float  # of the policy, per instance
+    seconds: float
+
+    def gap(self, references: NDArray[np.float64]) -> float:
+        """Mean, in percent."""
+        return 100 * float(np.mean(self.lengths / references[: len(self.lengths)] - 1))
+
+
+def _solved(kit: Kit, policy: Network, instances: InstanceSet, samplers: dict[str, Sampler], console: Console) -> list[_Solved]:
+    """Every sampler on the same instances; tours are checked by independent code."""
+    found = []
+    for name, sampler in track(samplers.items(), "sampling", console=console, transient=True):
         start = time.perf_counter()
-        state = unseen.state(rows=slice(count)).to(device)
-        solutions = sampler(unseen.kind.problem, policy, state, generator=torch.Generator().manual_seed(0))
+        state = instances.state().to(pick_device())
+        solutions = sampler(instances.kind.problem, policy, state, generator=torch.Generator().manual_seed(0))
         seconds = time.perf_counter() - start
-        tours[name] = solutions.best_actions.tolist()
-        rows.append((name, budget, 100 * float(np.mean(_verified(kit, unseen, tours[name]) / lengths[:count] - 1)), seconds))
-    return rows, tours
+        tours = solutions.best_actions.tolist()
+        evaluations = solutions.diagnostics.evaluations.double().mean().item()
+        found.append(_Solved(name, tours, _verified(kit, instances, tours), evaluations, seconds))
+    return found
 
 
 def _verified(kit: Kit, instances: InstanceSet, tours: Sequence[list[int]]) -> NDArray[np.float64]:
@@ -148,27 +176,26 @@ def _verified(kit: Kit, instances: InstanceSet, tours: Sequence[list[int]]) -> N
     return np.array([-verdict.objective for verdict in verdicts])
 
 
-def _table(rows: list[Row], settings: DemoSettings, optimum: float) -> Table:
-    table = Table("sampler", "instances", "sequences each", "gap to optimum", "seconds", title="TSP-20, unseen instances")
-    for name, budget, gap, seconds in rows:
-        count = settings.instances if name == "greedy" else settings.sampled
-        table.add_row(name, str(count), str(budget), f"{gap:.2f} %", f"{seconds:.1f}")
-    table.add_row("CP-SAT (exact)", str(settings.instances), "", f"mean length {optimum:.4f}", "")
+def _table(title: str, rows: list[_Solved], references: NDArray[np.float64]) -> Table:
+    table = Table("sampler", "instances", "evaluations each", "gap", "seconds", title=title)
+    for row in rows:
+        cells = str(len(row.tours)), f"{row.evaluations:.0f}", f"{row.gap(references):.2f} %", f"{row.seconds:.1f}"
+        table.add_row(row.name, *cells)
+    table.add_row("reference", str(len(references)), "", f"mean length {references.mean():.4f}", "")
     return table
 
 
-def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], tours: dict[str, list[list[int]]]) -> None:
+def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], solved: list[_Solved]) -> None:
     """The instance that greedy solves worst, by three samplers and exactly."""
-    shown = {
-        "greedy": tours["greedy (first instances)"],
-        **{name: tours[name] for name in ("without replacement (WOR)", "Gumbeldore (GD)")},
-        "optimal": [solved.actions for solved in optimal[: len(tours["greedy (first instances)"])]],
-    }
-    lengths = {name: _verified(kit, unseen, found) for name, found in shown.items()}
-    index = int((lengths["greedy"] / lengths["optimal"]).argmax())
-    titles = [f"{name}\n{lengths[name][index]:.3f}" for name in shown]
+    by_name = {each.name: each for each in solved}
+    greedy, others = by_name["greedy"], [by_name[name] for name in list(SAMPLERS)[3:5]]
+    references = np.array([each.cost for each in optimal[: len(greedy.tours)]])
+    index = int((greedy.lengths / references).argmax())
+    shown = [(each.name.split(",")[0], each.tours[index], each.lengths[index]) for each in (greedy, *others)]
+    shown.append(("optimal", optimal[index].actions, references[index]))
     assert kit.form.compare is not None
-    kit.form.compare(folder / "tours.png", unseen.instance(index), [found[index] for found in shown.values()], titles)
+    titles = [f"{name}\n{length:.3f}" for name, _, length in shown]
+    kit.form.compare(folder / "tours.png", unseen.instance(index), [tour for _, tour, _ in shown], titles)
 
 
 def _tracked(tours: Iterable[Solved], total: int, console: Console) -> Iterable[Solved]:
