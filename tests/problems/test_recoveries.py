@@ -143,7 +143,9 @@ def test_examples_after_so_many_steps_are_the_states_after_them(name: str) -> No
     examples = problem.examples_after(state, actions, steps, generator=torch.Generator().manual_seed(1))
     there = replay(problem, state, actions, steps)
     assert torch.equal(problem.mask(examples.state), problem.mask(there))
-    assert torch.equal(examples.action, actions.gather(1, steps[:, None]).squeeze(1))
+    direct = torch.ones(12, dtype=torch.bool) if name != "cvrp" else actions.gather(1, steps[:, None]).squeeze(1) % 2 == 0
+    assert torch.equal(examples.action[direct], actions.gather(1, steps[:, None]).squeeze(1)[direct])
+    assert bool(problem.mask(there).gather(1, examples.action[:, None]).all())
     rest, same, here = actions, examples.state, there
     for depth in range(actions.shape[1]):
         moving = steps + depth < actions.shape[1]
@@ -153,6 +155,18 @@ def test_examples_after_so_many_steps_are_the_states_after_them(name: str) -> No
     gained = problem.objective(same) - problem.objective(examples.state)
     scale = extent(examples.state) / extent(there)
     assert gained == pytest.approx(scale * (problem.objective(here) - problem.objective(there)), abs=1e-5)
+
+
+def test_the_next_route_is_the_fullest_from_either_end() -> None:
+    """Routes 0 1 | 2 3 | 4 5 with loads 5, 9 and 7: after the first one, the second one is next."""
+    actions = torch.tensor([[1, 2, 5, 6, 9, 10]]).expand(40, -1)
+    demands = torch.tensor([0, 2, 3, 4, 5, 3, 4]).expand(1, -1)
+    state = CVRP(6, 9).instances(torch.rand(1, 7, 2), demands, 9).rows(torch.zeros(40, dtype=torch.long))
+    found = [
+        set(CVRP(6, 9).examples_after(state, actions, torch.full((40,), steps), generator=torch.Generator()).action.tolist())
+        for steps in range(6)
+    ]
+    assert found == [{5, 7}, {2}, {5, 7}, {6}, {9, 11}, {10}]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -236,10 +236,17 @@ class CVRP(Problem[CVRPState]):
     def examples_after(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[CVRPState]:
-        """Nothing is said of what follows a customer."""
+        """Where a subtour ends, any other could be next, either way round. As in `examples`, it is the one with the least capacity left at
+        its end, from either end. Nothing is said of what follows a customer."""
         there = replay(self, state.compact(), actions, steps)
+        coins = torch.rand(len(steps), generator=generator).to(steps.device) < 0.5
+        target = torch.where(
+            actions.gather(1, steps[:, None]).squeeze(1) % 2 == 1,
+            fullest_next(actions, steps, there.demands, there.capacity, coins),
+            actions.gather(1, steps[:, None]).squeeze(1),
+        )
         example = replace(there, nodes=augment(there.nodes, generator), length=torch.zeros_like(there.length))
-        return Examples(example, actions.gather(1, steps[:, None]).squeeze(1), torch.full_like(there.demands, -1))
+        return Examples(example, target, torch.full_like(there.demands, -1))
 
     def polish(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
@@ -273,6 +280,26 @@ def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row plac
     ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
     following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
     return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)
+
+
+def fullest_next(
+    actions: Int[Tensor, "row customer"],
+    steps: Int[Tensor, " row"],
+    demands: Int[Tensor, "row node"],
+    capacity: Int[Tensor, " row"],
+    reverse: Bool[Tensor, " row"],
+) -> Int[Tensor, " row"]:
+    """The action that begins, of all subtours that begin after so many steps, the one with the least capacity left, at one of its ends."""
+    customer, begins = actions // 2, actions % 2 == 1
+    place = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
+    subtour = (begins.cumsum(1) - 1).clamp(min=0)
+    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
+    first = torch.full_like(actions, -1).scatter_reduce_(1, subtour, place, "amin", include_self=False)
+    last = torch.full_like(actions, -1).scatter_reduce_(1, subtour, place, "amax", include_self=False)
+    left = (capacity[:, None] - load).where(first >= steps[:, None], torch.iinfo(actions.dtype).max)
+    fullest = left.argmin(1, keepdim=True)
+    end = torch.where(reverse[:, None], last.gather(1, fullest), first.gather(1, fullest)).clamp(min=0)
+    return 2 * customer.gather(1, end).squeeze(1) + 1
 
 
 def aligned(
