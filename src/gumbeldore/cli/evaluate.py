@@ -18,10 +18,12 @@ from gumbeldore.cli.method_names import BASELINES, SAMPLERS, baseline_named, sam
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.evaluation import Evaluation, Method, NamedSet, PolicyMethod, Report, draw_report, write_tables
+from gumbeldore.evaluation.elsewhere import SolutionsMethod
 from gumbeldore.evaluation.tables import HEADINGS, caption, shown
 from gumbeldore.files import check_writable, locked
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
+from gumbeldore.problems.instance_files import read_instances
 from gumbeldore.problems.kit import Kit
 from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.problems.shipped import choose
@@ -45,6 +47,7 @@ class EvaluateSettings:
     policies: tuple[str, ...] = ()  # files, folders of runs or names of policies that ship; `label=...` names it in the table
     samplers: tuple[str, ...] = ()  # such as greedy beam:16 wor:16x1,p=0.8 gd:32x4,sigma=0.05 preset:best; greedy if left out
     baselines: tuple[str, ...] = ()  # such as pyvrp:2s or nearest-neighbour
+    solutions: tuple[str, ...] = ()  # of another program, as label=FILE: a set like those of `gumbeldore label`
     folder: Path = Path("runs/evaluate")  # table.csv, .json, .md, .png, and all answers
     first: int | None = None  # only the first so many instances of each set
     repeats: int = 1  # methods that draw at random are run with so many seeds
@@ -157,7 +160,7 @@ def _set(kit: Kit, name: str, first: int | None) -> NamedSet:
 
 
 def _methods(kit: Kit, settings: EvaluateSettings, console: Console) -> list[Method]:
-    """Every policy with every sampler, then the baselines."""
+    """Every policy with every sampler, then the baselines, then what others found."""
     samplers = [(text, *sampler_named(text)) for text in settings.samplers or ("greedy",)]
     baselines = [baseline_named(kit, text) for text in settings.baselines]
     policies = _policies(kit, settings)
@@ -169,12 +172,18 @@ def _methods(kit: Kit, settings: EvaluateSettings, console: Console) -> list[Met
         for label, policy in policies.items()
         for text, sampler, nearest in samplers
     ]
-    return [*learned, *baselines]
+    return [*learned, *baselines, *(_solutions(kit, text) for text in settings.solutions)]
+
+
+def _solutions(kit: Kit, text: str) -> SolutionsMethod:
+    label, equals, name = text.partition("=")
+    require(bool(label and equals and name), f"`solutions` must have the form label=FILE, got {text!r}.")
+    return SolutionsMethod(label, read_instances(name, kit.need("instance files", "instances")))
 
 
 def _policies(kit: Kit, settings: EvaluateSettings) -> dict[str, Network]:
     """By the label in the table. If neither policies nor baselines are named, the policy that ships."""
-    if not settings.policies and (settings.samplers or not settings.baselines):
+    if not settings.policies and (settings.samplers or not (settings.baselines or settings.solutions)):
         chosen = choose(kit)
         return {chosen.name: chosen.load()}
     found: dict[str, Network] = {}
