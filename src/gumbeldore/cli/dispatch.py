@@ -28,6 +28,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore report[/bold] FOLDER...            one page of HTML about runs and evaluations, side by side
   [bold]gumbeldore import[/bold] FILE --out FILE      convert a checkpoint or data of the method's public code
   [bold]gumbeldore policies[/bold]                    the trained policies that ship, and what they reach
+  [bold]gumbeldore reproduce[/bold] \\[WHAT]          the paper's tables and figures again, at three scales
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -57,6 +58,7 @@ COMMANDS = (
     "report",
     "import",
     "policies",
+    "reproduce",
 )
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
 

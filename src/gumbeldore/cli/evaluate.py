@@ -176,7 +176,7 @@ def _policies(kit: Kit, settings: EvaluateSettings) -> dict[str, Network]:
         require(
             label not in found, f"Two policies are called `{label}` in the table: name them, as in --policies first={name}."
         )
-        found[label] = _policy(kit, name)
+        found[label] = named_policy(kit, name)
     return found
 
 
@@ -185,7 +185,7 @@ def _label(name: str) -> str:
     return path.parent.name if path.name == POLICY_FILE and path.parent.name else path.stem
 
 
-def _policy(kit: Kit, name: str) -> Network:
+def named_policy(kit: Kit, name: str) -> Network:
     """The policy of a file, of a run's folder, or one that ships."""
     path = Path(name) / POLICY_FILE if Path(name).is_dir() else Path(name)
     if not path.is_file() and os.sep not in name and path.suffix != ".safetensors":
