@@ -101,7 +101,7 @@ def _caption(plan: Plan, workshop: Workshop) -> str:
 
 def _work(plan: Plan, workshop: Workshop) -> list[tuple[str, ...]]:
     """What every step took. The hours of a run that goes on are counted with its first step and its second."""
-    rows = []
+    rows = list[tuple[str, ...]]()
     for step in plan.steps:
         pace = ""
         if isinstance(step, Train | Imitate) and (lines := workshop.metrics(step)):

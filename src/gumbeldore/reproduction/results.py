@@ -119,7 +119,7 @@ def _lines(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def comma_separated(tables: Sequence[Table], scale: str) -> str:
     """One line per value."""
     text = io.StringIO()
-    names = [name for name in Value.__dataclass_fields__]
+    names = list(Value.__dataclass_fields__)
     writer = csv.DictWriter(text, ["table", "scale", *names, "unit"], lineterminator="\n")
     writer.writeheader()
     for table in tables:

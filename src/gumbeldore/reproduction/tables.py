@@ -62,7 +62,7 @@ def lehd(scale: Scale) -> Plan:
     references, sets = columns.routing("tsp", scale)
     rows = (("SL", "tsp-lehd-sl"), ("SI GD", "tsp-lehd-gd"))
     methods = tuple(Method(f"LEHD {label}, greedy", policy, "greedy") for label, policy in rows)
-    steps = (
+    steps: tuple[Step, ...] = (
         *supervised("tsp-lehd", scale),
         *by_gumbeldore("tsp-lehd", scale),
         *references,
