@@ -29,7 +29,7 @@ def names(given: Plan) -> list[str]:
 
 
 def test_a_step_whose_needs_nobody_fulfils_is_refused():
-    with pytest.raises(SettingsError, match="The step `two` needs `a`, which no step before it makes"):
+    with pytest.raises(SettingsError, match="The step `one` needs `a-intermediate`, which no step before it makes"):
         Plan(plan().steps[2:], "")
 
 

@@ -48,6 +48,7 @@ class Workshop:
     workers: int = 0
     device: str = "auto"
     given: Mapping[str, str] = field(default_factory=dict)  # policies that need no training: file, run or name, by step
+    reports: dict[str, Report] = field(default_factory=dict)  # of the evaluations that were done
 
     def done(self, step: Step) -> bool:
         """Whether the result of exactly this step is there."""
@@ -58,22 +59,23 @@ class Workshop:
         return float(self._record(step).get("seconds", 0.0))
 
     def do(self, step: Step) -> None:
-        """Does a step, or goes on with it; what is done is skipped."""
-        if isinstance(step, Evaluate) or self.done(step):
+        """Does a step, or goes on with it; what is done is skipped. Evaluations compute the answers that are missing."""
+        if self.done(step) and not isinstance(step, Evaluate):
             return
         with self._recorded(step):
             if isinstance(step, Train):
                 self._train(step)
             elif isinstance(step, Imitate):
                 self._imitate(step)
-            else:
+            elif isinstance(step, Label):
                 self._label(step)
+            else:
+                self.reports[step.name] = self._evaluated(step)
 
     def results(self, steps: tuple[Step, ...]) -> Results:
-        """Does all evaluations, as far as answers are missing, and reads what trainings have recorded."""
-        reports = {step.name: self._evaluated(step) for step in steps if isinstance(step, Evaluate)}
+        """What was evaluated, and what trainings have recorded."""
         metrics = {step.name: self.metrics(step) for step in steps if isinstance(step, Train | Imitate)}
-        return Results(reports, metrics)
+        return Results(self.reports, metrics)
 
     def metrics(self, step: Train | Imitate) -> list[dict[str, Any]]:
         """A record for each epoch of the step, with those of the step it follows."""
@@ -134,10 +136,9 @@ class Workshop:
         for method in step.methods:
             sampler, nearest = sampler_named(method.sampler)
             methods.append(PolicyMethod(method.name, policies[method.policy], sampler, nearest))
-        with self._recorded(step):
-            evaluation = Evaluation(kit, sets, methods, self.folder / step.name, repeats=step.repeats)
-            self._answer(evaluation, step.name)
-            return evaluation.report()
+        evaluation = Evaluation(kit, sets, methods, self.folder / step.name, repeats=step.repeats)
+        self._answer(evaluation, step.name)
+        return evaluation.report()
 
     def _answer(self, evaluation: Evaluation, name: str) -> None:
         columns = (

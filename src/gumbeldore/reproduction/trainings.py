@@ -1,6 +1,6 @@
 """Which trainings the tables and figures rest on, at each scale. Several of them share a training, which is done once.
 
-`paper` is the paper's setting. `cpu` keeps its shape (rounds, nucleus from a quarter of the epochs on, sizes that generalise upwards) with small networks
+`paper` is the paper's setting. `cpu` keeps its shape (rounds, a nucleus later on, larger instances in the tests) with small networks
 and instances, and grows the instances in two stages, because nothing is learnt on 50 nodes from scratch in the hours there are. `smoke` only shows that everything runs.
 """
 
