@@ -79,6 +79,7 @@ def test_every_step_names_settings_sets_and_samplers_that_exist(what, scale):
             assert bool(given.standard) + bool(given.recipe) + bool(given.labels) == 1
             assert not given.standard or given.standard in kit.standard
             assert not given.recipe or kit.recipe(**given.recipe)
+            assert not given.labels or given.first  # their number must be known before they are made
         for method in step.methods if isinstance(step, Evaluate) else ():
             sampler_named(method.sampler)
 

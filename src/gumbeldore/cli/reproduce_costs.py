@@ -34,9 +34,9 @@ def described(step: Step) -> str:
 
 
 def size_of(problem: str, given: Instances) -> int:
-    """How many instances a set has; those of labels are as many as it takes of them."""
-    if given.first is not None or given.labels:
-        return given.first or 0
+    """How many instances a set has. Of labels, which may not be there yet, it is said how many are taken."""
+    if given.first is not None:
+        return given.first
     return int(given.recipe["count"]) if given.recipe else len(chosen_instances(problem, given))
 
 

@@ -12,21 +12,21 @@ TAILLARD = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20)
 
 @dataclass(frozen=True)
 class Column:
-    """A standard set, or its first instances. With `seconds` an expert solves them first: its costs are the reference."""
+    """The first instances of a standard set. With `seconds` an expert solves them first: its costs are the reference."""
 
     nodes: int
-    first: int | None = None
+    first: int
     seconds: float = 0.0
 
 
 ROUTING: dict[str, dict[Scale, tuple[Column, ...]]] = {
     "tsp": {
         "cpu": (Column(50, 100, 1.0), Column(100, 100, 2.0), Column(200, 32), Column(500, 8)),
-        "paper": (Column(100, None, 10.0), Column(200), Column(500), Column(1000)),
+        "paper": (Column(100, 10_000, 10.0), Column(200, 128), Column(500, 128), Column(1000, 128)),
     },
     "cvrp": {
         "cpu": (Column(50, 100, 2.0), Column(100, 100, 5.0), Column(200, 16, 20.0)),
-        "paper": (Column(100, None, 20.0), Column(200, None, 60.0), Column(500, None, 240.0), Column(1000, None, 600.0)),
+        "paper": (Column(100, 10_000, 20.0), Column(200, 128, 60.0), Column(500, 128, 240.0), Column(1000, 128, 600.0)),
     },
 }
 """The optima of tsp200, tsp500 and tsp1000 are known."""
@@ -44,7 +44,7 @@ def routing(problem: str, scale: Scale, first: int | None = None) -> tuple[list[
         return [], (tiny(problem),)
     labels, sets = [], []
     for column in ROUTING[problem][scale]:
-        count = column.first if first is None else min(first, column.first or first)
+        count = min(first or column.first, column.first)
         given = Instances(f"N = {column.nodes}", standard=f"{problem}{column.nodes}", first=column.first)
         if column.seconds:
             labels.append(Label(f"{problem}{column.nodes}-reference", problem, given, column.seconds))
