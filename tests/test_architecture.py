@@ -106,6 +106,7 @@ def test_every_room_is_walked():
         "evaluation",
         "solving",
         "watching",
+        "reproduction",
         "cli",
         "policies",
         "__init__",
@@ -148,8 +149,18 @@ def test_solving_knows_problems_by_their_kits_only():
         assert all("solving" not in rooms(name) for name in modules(room))
 
 
+def test_reproduction_knows_no_problem_in_particular_and_only_the_command_line_knows_it():
+    known = {"reproduction", "evaluation", "problems", "networks", "search", "training", *CONTRACTS}
+    for name in modules("reproduction"):
+        assert rooms(name) <= known, name
+        assert not [m for m in imports(name) if m.split(".")[1] == "problems" and m.count(".") > 2], name
+    for room in ("problems", "networks", "search", "training", "evaluation", "solving", "watching"):
+        assert all("reproduction" not in rooms(name) for name in modules(room))
+
+
 def test_only_the_command_line_knows_the_command_line():
-    others = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", "watching", *CONTRACTS)
+    rest = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", "watching", "reproduction")
+    others = (*rest, *CONTRACTS)
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -48,6 +49,19 @@ def test_a_few_epochs_improve_the_greedy_tours():
     settings = TrainingSettings(epochs=6, instances=40, batches=30, batch_size=64, learning_rate=3e-3)
     *_, last = self_improve(TSP(CITIES), policy, SAMPLER, validation=validation(), settings=settings)
     assert last.best_validation > before + 0.3
+
+
+def test_a_training_ends_as_soon_as_its_goal_is_reached():
+    def trained(goal):
+        settings = replace(SETTINGS, epochs=4, goal=goal)
+        return list(self_improve(TSP(CITIES), fresh_policy(), SAMPLER, validation=validation(), settings=settings))
+
+    everything = trained(None)
+    reached = next(epoch for epoch in everything if epoch.improved)
+    stopped = trained(reached.validation)
+    assert [epoch.index for epoch in stopped] == list(range(1, reached.index + 1))
+    assert len(trained(0.0)) == 4  # no tour has length 0
+    assert trained(-100.0) == []  # every tour is shorter
 
 
 def test_the_best_policy_generates_and_the_dataset_grows_until_it_improves():

@@ -29,6 +29,7 @@ OVERVIEW = """[bold]gumbeldore[/bold]: neural solvers for combinatorial problems
   [bold]gumbeldore import[/bold] FILE --out FILE      convert a checkpoint or data of the method's public code
   [bold]gumbeldore policies[/bold]                    the trained policies that ship, and what they reach
   [bold]gumbeldore info[/bold] FILE                   what a policy says about itself: problem, network, training, results
+  [bold]gumbeldore reproduce[/bold] \\[WHAT]          the paper's tables and figures again, at three scales
   [bold]gumbeldore check[/bold] PROBLEM               test that a problem, one of your own say, keeps the contract
 
 Start with:
@@ -59,6 +60,7 @@ COMMANDS = (
     "import",
     "policies",
     "info",
+    "reproduce",
 )
 """Each is a file of this room with a function `command(arguments)`, imported when it is called."""
 

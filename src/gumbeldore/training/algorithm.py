@@ -169,7 +169,7 @@ def _epochs(training: Training[S], fill: Callable[[], Iterator[Progress]] | None
     """The epochs of Algorithm 1; without `fill`, those of supervised training."""
     if training.epoch == 0:  # line 2: the initial policy is the first best one
         training.best_validation = yield from _last_value(training.validate(training.best_policy))
-    while training.epoch < training.settings.epochs and not training.stalled:
+    while training.epoch < training.settings.epochs and not training.stalled and not training.reached:
         if training.stage_is_over:
             training.best_validation = yield from _last_value(training.next_stage())
         training.epoch += 1

@@ -13,7 +13,7 @@ from gumbeldore.problem import Problem, S
 from gumbeldore.search.samplers import check_positive
 from gumbeldore.training.precision import Precision
 
-MAY_CHANGE = ("epochs", "patience", "learning_rate", "final_learning_rate")
+MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rate")
 """What a run may be resumed with differently: how long to train, and how fast."""
 
 SEEDS = 2**63
@@ -41,6 +41,7 @@ class TrainingSettings:
         0.0  # what a step keeps of the running mean of the weights, which is judged and used instead of them; 0: off
     )
     patience: int | None = None  # stop after this many epochs without improvement
+    goal: float | None = None  # stop once the validation is at least this; an objective, so minus a cost
     sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
     part_size: int = 128  # examples of a gradient step that one worker takes at a time
     seed: int = 0

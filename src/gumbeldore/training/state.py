@@ -91,6 +91,12 @@ class Training(Generic[S]):
         return last and patience is not None and self.epoch - max(self.best_epoch, self.stage_began) >= patience
 
     @property
+    def reached(self) -> bool:
+        """Whether the best policy is as good as the training's goal, if it has one, in the last stage."""
+        last, goal = self.stage == len(self.stages) - 1, self.settings.goal
+        return last and goal is not None and self.best_validation >= goal
+
+    @property
     def stage_is_over(self) -> bool:
         """Whether the next stage of the curriculum is due."""
         if self.stage == len(self.stages) - 1:

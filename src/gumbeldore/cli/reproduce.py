@@ -1,0 +1,147 @@
+"""`gumbeldore reproduce`: the tables and figures of the paper, each by one command that can be stopped and repeated."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Grid
+
+from gumbeldore.cli.reproduce_costs import Estimates, described, hours
+from gumbeldore.cli.reproduce_steps import Workshop
+from gumbeldore.errors import SettingsError, require
+from gumbeldore.files import check_writable, locked
+from gumbeldore.reproduction import EXPERIMENTS, Experiment, Plan, Table
+from gumbeldore.reproduction.figures import draw
+from gumbeldore.reproduction.results import comma_separated, markdown, write
+from gumbeldore.reproduction.steps import Evaluate, Imitate, Train
+
+
+@dataclass(frozen=True)
+class ReproduceSettings:
+    """Make a table or figure of the paper again. Stop and repeat it at will: what is done is skipped, a training goes on where it was.
+
+    Trainings and labels are shared by all experiments of a scale.
+    """
+
+    scale: Literal["smoke", "cpu", "paper"] = "smoke"  # seconds, to see that it runs; hours on 2 cores; the paper's setting
+    folder: Path | None = None  # table.csv, table.md, figure.png and all answers; runs/reproduce/WHAT-SCALE if left out
+    trained: Path | None = None  # policies and labels; trained-SCALE beside the folder if left out
+    plan: bool = False  # only print what would be done, with an estimate of its cost
+    only: tuple[str, ...] = ()  # only parts whose names begin so: tsp, jssp-late; the plan lists them
+    use: tuple[str, ...] = ()  # policies that are there instead of trained ones: tsp-gd=FILE, =RUN or =NAME of one that ships
+    workers: int = os.cpu_count() or 1  # parallel processes; 0: this one
+    device: str = "auto"  # to train on
+
+
+def command(arguments: list[str]) -> None:
+    """gumbeldore reproduce WHAT"""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        _list(Console())
+        return
+    what, *rest = arguments
+    if what not in EXPERIMENTS:
+        raise SettingsError(f"`WHAT` must be one of {', '.join(EXPERIMENTS)}, got {what!r}. `gumbeldore reproduce` lists them.")
+    about = f"{EXPERIMENTS[what].title}. The paper: {EXPERIMENTS[what].claim}.\n\n{ReproduceSettings.__doc__}"
+    reproduce(what, tyro.cli(ReproduceSettings, args=rest, prog=f"gumbeldore reproduce {what}", description=about))
+
+
+def reproduce(what: str, settings: ReproduceSettings, console: Console | None = None) -> list[Table]:
+    """Prints the plan, does what is missing, and writes tables and figure. With `plan` there are none."""
+    console, experiment = console or Console(), EXPERIMENTS[what]
+    given = _given(settings.use)
+    plan = experiment.plan(settings.scale).only(settings.only).given(given)
+    folder = settings.folder or Path("runs/reproduce") / f"{what}-{settings.scale}"
+    trained = settings.trained or folder.parent / f"trained-{settings.scale}"
+    workshop = Workshop(folder, trained, console, settings.workers, settings.device, given)
+    _show(experiment, plan, workshop, console)
+    if settings.plan:
+        return []
+    check_writable(folder, "--folder")
+    check_writable(trained, "--trained")
+    with locked(folder):
+        return _done(experiment, plan, workshop, settings.scale)
+
+
+def _done(experiment: Experiment, plan: Plan, workshop: Workshop, scale: str) -> list[Table]:
+    """Step after step, then the files."""
+    for number, step in enumerate(plan.steps, 1):
+        workshop.console.rule(f"{number} of {len(plan.steps)}: {step.name}{' (done)' if workshop.done(step) else ''}")
+        workshop.do(step)
+    tables = experiment.tables(plan, workshop.results(plan.steps))
+    folder, caption = workshop.folder, _caption(plan, workshop)
+    text = markdown(experiment.title, caption, tables, _work(plan, workshop))
+    write(folder / "table.md", text)
+    write(folder / "table.csv", comma_separated(tables, scale))
+    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", tables)
+    workshop.console.print(text, markup=False, highlight=False)
+    workshop.console.print(f"Wrote table.csv, table.md and figure.png into {folder}.", highlight=False, soft_wrap=True)
+    return tables
+
+
+def _given(texts: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=POLICY` by name."""
+    for text in texts:
+        name, equals, policy = text.partition("=")
+        require(bool(name and equals and policy), f"`use` must have the form NAME=POLICY, got {text!r}.")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _caption(plan: Plan, workshop: Workshop) -> str:
+    if not workshop.given:
+        return plan.caption
+    instead = ", ".join(f"{Path(policy).name} for {name}" for name, policy in workshop.given.items())
+    return f"{plan.caption} Policies that were not trained for this, but given: {instead}."
+
+
+def _work(plan: Plan, workshop: Workshop) -> list[tuple[str, ...]]:
+    """What every step took. The hours of a run that goes on are counted with its first step and its second."""
+    rows = list[tuple[str, ...]]()
+    for step in plan.steps:
+        pace = ""
+        if isinstance(step, Train | Imitate) and (lines := workshop.metrics(step)):
+            spent = sum(value for line in lines for name, value in line.items() if name.startswith("seconds_"))
+            pace = f"{spent / len(lines):.1f}"
+        rows.append((step.name, described(step), hours(workshop.seconds(step)), pace))
+    return rows
+
+
+def _show(experiment: Experiment, plan: Plan, workshop: Workshop, console: Console) -> None:
+    """The plan, before it starts."""
+    estimates = Estimates(plan, workshop)
+    grid = Grid("step", "what", "cost here", "one GPU", "", box=SIMPLE_HEAD, pad_edge=False)
+    total = gpu = 0.0
+    for step in plan.steps:
+        cost = estimates.of(step)
+        here = cost.core_seconds / max(1, workshop.workers)
+        total, gpu = total + here, gpu + cost.gpu_seconds
+        on_gpu = hours(cost.gpu_seconds) if cost.operations else ""
+        state = "done" if workshop.done(step) and not isinstance(step, Evaluate) else ""
+        grid.add_row(step.name, described(step), hours(here), on_gpu, state)
+    console.print(f"[bold]{experiment.title}[/bold]. The paper: {experiment.claim}.", highlight=False)
+    console.print(plan.caption, highlight=False)
+    console.print(grid)
+    console.print(
+        f"Estimated from the network's operations: {hours(total)} with {max(1, workshop.workers)} processes here, {hours(gpu)} of networks on one RTX A5000 at a quarter "
+        f"of its peak. Files in {workshop.folder}, trainings in {workshop.trained}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _list(console: Console) -> None:
+    grid = Grid("WHAT", "of the paper", "its claim", box=SIMPLE_HEAD, pad_edge=False)
+    for name, experiment in EXPERIMENTS.items():
+        grid.add_row(name, experiment.title, experiment.claim)
+    console.print(grid)
+    console.print(
+        "gumbeldore reproduce WHAT --scale smoke|cpu|paper: seconds, hours on 2 cores, the paper's setting. --plan only prints what would be done; "
+        "`gumbeldore reproduce WHAT --help` lists all options.",
+        highlight=False,
+        soft_wrap=True,
+    )

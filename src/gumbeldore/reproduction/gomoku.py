@@ -1,0 +1,93 @@
+"""Gomoku: how many epochs until white wins from every opening, with samples with replacement and with Gumbeldore."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import nan
+from typing import Any
+
+import numpy as np
+
+from gumbeldore.evaluation.statistics import standard_error
+from gumbeldore.reproduction.paper import published
+from gumbeldore.reproduction.results import Results, Table, Value, beside
+from gumbeldore.reproduction.steps import Plan, Settings, Train
+from gumbeldore.reproduction.trainings import Scale
+
+METHODS = {"WR": "with-replacement", "GD": "outcome"}
+ALL = 1.0
+"""The validation of a policy that wins from every opening."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Runs of either method."""
+
+    runs: int
+    epochs: int  # at most
+    preset: str
+    changes: Settings = field(default_factory=dict)
+
+
+CONTESTS: dict[Scale, Contest] = {
+    "smoke": Contest(
+        1,
+        2,
+        "small",
+        {
+            "problem": {"size": 5},
+            "policy": {"channels": 4, "blocks": 1, "head_channels": 2, "hidden": 8},
+            "sampler": {"beam_width": 2, "rounds": 2},
+            "training": {"instances": 4, "batches": 2, "batch_size": 8},
+            "validation": {"instances": 4},
+        },
+    ),
+    "cpu": Contest(3, 100, "small"),
+    "paper": Contest(10, 300, "paper"),
+}
+
+
+def plan(scale: Scale) -> Plan:
+    contest = CONTESTS[scale]
+    steps = [
+        Train(f"gomoku-{label.lower()}-{seed}", "gomoku", contest.preset, contest.epochs, _changes(contest, method, seed))
+        for seed in range(contest.runs)
+        for label, method in METHODS.items()
+    ]
+    less = {
+        "smoke": "Scale smoke: one run on a tiny board; the figures mean nothing.",
+        "cpu": "Scale cpu: three runs instead of ten, 64 games per opening (4 rounds of 16) instead of 320, learning rate 1e-3.",
+        "paper": "Scale paper: ten runs, 320 games per opening, learning rate 2e-4 (the paper does not name its own).",
+    }
+    return Plan(tuple(steps), f"{less[scale]} Epochs until white wins from every opening greedily; at most {contest.epochs}.")
+
+
+def _changes(contest: Contest, method: str, seed: int) -> dict[str, Any]:
+    given = contest.changes
+    sampler = {**given.get("sampler", {}), "method": method}
+    training = {**given.get("training", {}), "seed": seed, "goal": ALL}
+    return {**given, "sampler": sampler, "training": training}
+
+
+def tables(plan: Plan, results: Results) -> list[Table]:
+    """Epochs by method, and the share of openings won after each epoch of every run."""
+    values, curves = list[Value](), list[Value]()
+    for label in METHODS:
+        runs = {name: lines for name, lines in results.metrics.items() if name.startswith(f"gomoku-{label.lower()}-")}
+        needed = np.array([count for count in map(epochs_to_win, runs.values()) if count is not None], dtype=np.float64)
+        mean = float(needed.mean()) if len(needed) else nan
+        values.append(Value(label, "epochs", mean, error=standard_error(needed), repeats=len(needed)))
+        values.append(Value(label, "runs that won all", float(len(needed)), repeats=len(runs)))
+        for name, lines in runs.items():
+            run = name.removeprefix("gomoku-").upper()
+            curves += [Value(run, str(line["epoch"]), 50 * (1 + line["validation"])) for line in lines]
+    return [
+        Table("Gomoku", beside(values, published("gomoku", "Gomoku")), unit="epochs until white wins from every opening"),
+        Table("Games", tuple(curves), unit="won games in %, a draw is half a win", across="epoch"),
+    ]
+
+
+def epochs_to_win(lines: Sequence[Mapping[str, Any]]) -> int | None:
+    """The first epoch after which every game is won, if there is one."""
+    return next((line["epoch"] for line in lines if line["validation"] >= ALL), None)

@@ -1,0 +1,77 @@
+"""The choice of sigma: some epochs without updates between rounds, then a grid of step sizes on a small set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gumbeldore.reproduction import columns
+from gumbeldore.reproduction.paper import published
+from gumbeldore.reproduction.results import Results, Table, Value, beside
+from gumbeldore.reproduction.steps import Evaluate, Instances, Method, Plan, Step
+from gumbeldore.reproduction.trainings import Scale, without_replacement
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried."""
+
+    epochs: int
+    width: int
+    rounds: int
+    sigmas: tuple[float, ...]
+    instances: int
+    repeats: int
+
+
+SEARCHES: dict[Scale, Search] = {
+    "smoke": Search(1, 2, 2, (0, 1), 2, 2),
+    "cpu": Search(20, 32, 4, (0, 0.05, 0.3, 1, 3, 5), 24, 2),
+    "paper": Search(20, 32, 4, (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 1.5, 2, 3, 4, 5), 100, 5),
+}
+SETS = {
+    "cpu": {"tsp": {"cities": 50}, "cvrp": {"customers": 50, "capacity": 40}, "jssp": {"jobs": 10, "machines": 10}},
+    "paper": {"tsp": {"cities": 100}, "cvrp": {"customers": 100, "capacity": 50}, "jssp": {"jobs": 15, "machines": 15}},
+}
+PROBLEMS = ("tsp", "cvrp", "jssp")
+
+
+def plan(scale: Scale) -> Plan:
+    search, steps = SEARCHES[scale], list[Step]()
+    for problem in PROBLEMS:
+        trained = without_replacement(problem, scale, search.epochs)
+        size = f"{search.width}x{search.rounds}"
+        methods = tuple(Method(f"{sigma:g}", trained.name, f"gd:{size},sigma={sigma:g}") for sigma in search.sigmas)
+        steps += [trained, Evaluate(problem, problem, (_small_set(problem, scale),), methods, search.repeats)]
+    less = {
+        "smoke": "tiny networks on tiny instances: the figures mean nothing.",
+        "cpu": "small networks and sizes (see Tables 1 and 2 at cpu scale; the first 20 epochs, so routing with N = 20, used on 50).",
+        "paper": "the paper's networks; the paper names neither its grid nor its validation set.",
+    }
+    caption = (
+        f"Scale {scale}: {less[scale]} {search.epochs} epochs without replacement (sigma 0), then GD {search.width} x {search.rounds} with each sigma on "
+        f"{search.instances} instances, {search.repeats} repeats; gaps to the best cost found with any sigma."
+    )
+    return Plan(tuple(steps), caption)
+
+
+def _small_set(problem: str, scale: Scale) -> Instances:
+    if scale == "smoke":
+        return columns.tiny(problem)
+    return Instances("validation", recipe={**SETS[scale][problem], "count": SEARCHES[scale].instances, "seed": 99})
+
+
+def tables(plan: Plan, results: Results) -> list[Table]:
+    """Gaps by sigma, and the best of them beside the paper's choice."""
+    values, best = list[Value](), list[Value]()
+    for problem, report in results.reports.items():
+        rows = report.rows
+        for row in rows:
+            interval = (100 * row.gap.mean, 100 * row.gap.low, 100 * row.gap.high, 100 * row.gap_error)
+            source = report.references[row.named].source
+            counts = {"instances": row.instances, "repeats": row.repeats}
+            values.append(Value(problem.upper(), row.method, *interval, **counts, reference=source))
+        best.append(Value(problem.upper(), "sigma", float(min(rows, key=lambda row: row.gap.mean).method)))
+    return [
+        Table("by sigma", tuple(values), across="sigma"),
+        Table("choice", beside(best, published("sigma", "choice")), unit="the sigma with the smallest gap"),
+    ]
