@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ TYPECHECKER = (
 
 install_import_hook("gumbeldore", TYPECHECKER)
 torch.set_num_threads(1)
+with suppress(ValueError):  # outside of the main thread
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have what they start in the background ignore it
 
 
 @pytest.fixture(scope="session")

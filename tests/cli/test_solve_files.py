@@ -112,6 +112,18 @@ def test_many_files_of_a_folder_are_solved_in_processes_with_one_table(solve, tm
     assert "7[1]" in printed.out
 
 
+def test_an_empty_file_of_a_folder_is_a_failure_and_what_looks_like_no_instance_is_left_out(solve, tmp_path):
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    write_instances(folder / "good.npz", TSPRecipe(5, 1, 1).generate())
+    (folder / "empty.vrp").touch()
+    (folder / "README.txt").write_text("Not an instance.")
+    code, printed, saved = solve(folder, *GREEDY)
+    assert (code, len(saved)) == (1, 1)
+    assert "empty.vrp is empty" in printed.err
+    assert "Left out, because they look like no instances: README.txt." in printed.out
+
+
 def test_polishing_has_a_column_of_its_own(solve, monkeypatch):
     from gumbeldore.problems.solvers import Limit
     from gumbeldore.solving import refining

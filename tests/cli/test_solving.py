@@ -311,5 +311,5 @@ def test_help_shows_the_problems_own_options(name, capsys):
     shown = capsys.readouterr().out
     assert all(option in shown for option in [*SIZES[family(name)][::2], "--count", "--seed", "--sampler.method"])
     assert "solutions.json and a picture" in shown  # the comments beside the settings are their help
-    assert ("--instances" in shown) == (name != "gomoku")
-    assert ("--instance " in shown) == (family(name) == "tsp")
+    assert ("--instances" in shown) == ("--instance " in shown) == (name != "gomoku")
+    assert ("--nearest" in shown) == (family(name) in ("tsp", "cvrp"))

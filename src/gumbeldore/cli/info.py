@@ -34,6 +34,8 @@ def command(arguments: list[str]) -> None:
         print(json.dumps(facts, indent=1))
         return
     table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in facts.items():
         table.add_row(f"[bold]{name.replace('_', ' ')}[/bold]", escape(_shown(value)))
     Console().print(table, highlight=False)
@@ -66,6 +68,8 @@ def _shown(value: Any) -> str:
     """Records as `name value, ...`, lists line by line."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return "\n".join(map(_shown, value))
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -137,7 +137,8 @@ def caption(name: str, report: Report) -> str:
     repeats = max(row.repeats for row in rows)
     again = f", {repeats} repeats (± standard error over them)" if repeats > 1 else ""
     costs = "" if name == ALL_SETS else f" cost: {report.cost};"
-    return f"{rows[0].instances} instances{again}; gap to {report.source(name)};{costs} difference of gaps to {report.against}."
+    count = f"{rows[0].instances} instance{'s' if rows[0].instances > 1 else ''}"
+    return f"{count}{again}; gap to {report.source(name)};{costs} difference of gaps to {report.against}."
 
 
 def shown(row: Row, report: Report) -> tuple[str, ...]:
