@@ -8,8 +8,10 @@ from gumbeldore.cli.catalogue import CATALOGUE
 from gumbeldore.cli.run_settings import RunSettings, SamplerSettings
 from gumbeldore.cli.settings import as_plain, merged, read_settings
 from gumbeldore.errors import SettingsError
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.stepping import StepAndReconsider
 
 TSP_SETTINGS = CATALOGUE["tsp"].settings("small")
 
@@ -84,10 +86,25 @@ def test_the_nucleus_sets_in_at_its_epoch():
         ("theory", TheoryGumbeldore),
         ("without-replacement", StochasticBeamSearch),
         ("with-replacement", WithReplacement),
+        ("step", StepAndReconsider),
+        ("adaptive", Adaptive),
     ],
 )
 def test_every_method_builds_its_sampler(method, kind):
     assert type(SamplerSettings(method=method).build()) is kind
+
+
+def test_a_training_may_leave_the_search_to_itself_and_use_variants():
+    gumbeldore = SamplerSettings(sigma="auto", p_min="auto", variants=4).build()
+    assert (gumbeldore.sigma, gumbeldore.nucleus, gumbeldore.variants, gumbeldore.first_round_deterministic) == (
+        "auto",
+        "auto",
+        4,
+        True,
+    )
+    stepping = SamplerSettings(method="step", beam_width=8, step=5, sigma=0.0, p_min=0.8, variants=2).build()
+    assert (stepping.beam_width, stepping.step, stepping.sigma, stepping.nucleus, stepping.variants) == (8, 5, 0.0, 0.8, 2)
+    assert SamplerSettings(method="adaptive", beam_width=16, rounds=3).build().sequences == 48
 
 
 def test_the_papers_tsp_settings_are_the_papers():

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from gumbeldore.cli.settings import merged
 from gumbeldore.errors import require
 from gumbeldore.problem import Problem
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.advantage import outcome
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.stepping import StepAndReconsider
 from gumbeldore.training import TrainingSettings
 from gumbeldore.training.settings import SEEDS
 
@@ -20,13 +22,17 @@ from gumbeldore.training.settings import SEEDS
 class SamplerSettings:
     """How solutions are sampled."""
 
-    method: Literal["gumbeldore", "theory", "outcome", "without-replacement", "with-replacement"] = "gumbeldore"
+    method: Literal["gumbeldore", "theory", "outcome", "without-replacement", "with-replacement", "step", "adaptive"] = (
+        "gumbeldore"
+    )
     beam_width: int = 32
     rounds: int = 4
-    sigma: float = 0.3  # step size of the advantage update
-    p_min: float = 1.0  # nucleus of the first round, growing to 1 in the last; 1: off
+    sigma: float | Literal["auto"] = 0.3  # step size of the advantage update; auto finds it
+    p_min: float | Literal["auto"] = 1.0  # nucleus of the first round, growing to 1 in the last; 1: off; auto finds it
     p_min_from_epoch: int = 1  # until then 1 (no nucleus)
     first_round_deterministic: bool = False  # the first round is a plain beam search: it exploits, the others explore
+    step: int = 10  # of the method step: so many actions are taken before it samples again
+    variants: int = 1  # symmetric forms of an instance that are searched together, where the problem has them
     memory_mb: int = 2048  # what a search may use
     transpositions: bool = True  # evaluate equal states once per search
 
@@ -36,21 +42,18 @@ class SamplerSettings:
     def build(self, epoch: int = 1) -> Sampler:
         """The sampler of an epoch (from 1)."""
         p = self.p_min if epoch >= self.p_min_from_epoch else 1.0
-        memory = self.memory_mb << 20
-        rounds: dict[str, Any] = {
-            "beam_width": self.beam_width,
-            "rounds": self.rounds,
-            "nucleus": (p, 1.0),
-            "first_round_deterministic": self.first_round_deterministic,
-            "memory": memory,
-            "transpositions": self.transpositions,
-        }
+        memory, first = self.memory_mb << 20, self.first_round_deterministic or p == "auto"
+        shared: dict[str, Any] = {"memory": memory, "transpositions": self.transpositions}
+        beams = {"beam_width": self.beam_width, "first_round_deterministic": first, "variants": self.variants, **shared}
+        rounds: dict[str, Any] = {"rounds": self.rounds, "nucleus": p if p == "auto" else (p, 1.0), **beams}
         makers: dict[str, Callable[[], Sampler]] = {
             "gumbeldore": lambda: Gumbeldore(**rounds, sigma=self.sigma),
             "theory": lambda: TheoryGumbeldore(**rounds, sigma=self.sigma),
             "outcome": lambda: Gumbeldore(**rounds, sigma=self.sigma, advantage=outcome),  # for games
             "without-replacement": lambda: StochasticBeamSearch(**rounds),
             "with-replacement": lambda: WithReplacement(self.beam_width * self.rounds, memory=memory),
+            "step": lambda: StepAndReconsider(step=self.step, nucleus=p, sigma=self.sigma, **beams),
+            "adaptive": lambda: Adaptive(self.beam_width * self.rounds, **shared),
         }
         return makers[self.method]()
 

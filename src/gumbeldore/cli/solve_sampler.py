@@ -9,7 +9,9 @@ from gumbeldore.cli.run_settings import SamplerSettings
 from gumbeldore.errors import require
 from gumbeldore.search.samplers import BeamSearch, Greedy, Sampler
 
-METHODS = Literal["greedy", "beam", "gumbeldore", "theory", "outcome", "without-replacement", "with-replacement"]
+METHODS = Literal[
+    "greedy", "beam", "gumbeldore", "theory", "outcome", "without-replacement", "with-replacement", "step", "adaptive"
+]
 
 
 @dataclass(frozen=True)
