@@ -41,9 +41,8 @@ def card(name: str, manifest: dict) -> str:
     lines += ["", "| test set | instances | search | gap (95 % interval) | reference |", "|---|---|---|---|---|"]
     for row in manifest["results"]:
         interval = f" ({row['low']:.2f} .. {row['high']:.2f})" if "low" in row else ""
-        lines.append(
-            f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {row['gap']:.2f} %{interval} | {row.get('reference', '')} |"
-        )
+        gap = f"{row['gap']:.2f} %{interval}" if "gap" in row else row["value"]
+        lines.append(f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {gap} | {row.get('reference', '')} |")
     lines += [
         "",
         "How it was trained, and how these figures come about:",
@@ -65,6 +64,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--hours", type=float, required=True, help="core-hours")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
+    parser.add_argument("--value", nargs=3, metavar=("SET", "SEARCH", "VALUE"), help="a result without a gap, of a game, say")
     parser.add_argument("--commands", nargs="*", default=[])
     parser.add_argument("--default", action="store_true")
     given = parser.parse_args()
@@ -91,7 +91,8 @@ def main() -> None:
         "licence": "MIT",
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "commands": given.commands,
-        "results": results(given.results),
+        "results": results(given.results)
+        + ([dict(zip(("set", "search", "value"), given.value, strict=True))] if given.value else []),
     }
     path.with_suffix(".json").write_text(json.dumps(manifest, indent=1) + "\n")
     pages = ROOT / "docs/policies"

@@ -46,7 +46,7 @@ def _table(policies: list[Shipped]) -> Table:
         first = (policy.name, policy.kit.name, f"{manifest.get('weights', 0):,}", manifest.get("trained", ""))
         for index, result in enumerate(results or [{}]):
             interval = f" ({result['low']:.2f} .. {result['high']:.2f})" if "low" in result else ""
-            gap = f"{result['gap']:.2f} %{interval}" if "gap" in result else ""
+            gap = f"{result['gap']:.2f} %{interval}" if "gap" in result else result.get("value", "")
             table.add_row(*(first if index == 0 else ("",) * 4), result.get("set", ""), result.get("search", ""), gap)
         table.add_section()
     return table

@@ -83,6 +83,7 @@ KIT = Kit(
     cost="lost minus won games",
     select=random_winner,
     presets=Path(__file__).parent / "presets",
+    policies=Path(__file__).parent / "policies",
     form=Form(verify, record, draw, "game.png"),
     recipe=GomokuOpenings,
 )
