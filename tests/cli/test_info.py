@@ -55,3 +55,11 @@ def test_a_policy_of_a_newer_version_is_refused_with_the_way_out(tmp_path, capsy
     save_policy(tmp_path / "new.safetensors", TSPPolicy(d=8, layers=1, heads=2, ff=16), format="gumbeldore-2")
     assert main(["info", str(tmp_path / "new.safetensors")]) == 2
     assert "pip install --upgrade gumbeldore" in words(capsys.readouterr().err)
+
+
+def test_the_list_of_policies_cuts_no_name_off(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["policies"]) == 0
+    text = capsys.readouterr().out
+    assert "tsp-small: trained on" in text
+    assert "…" not in text

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tyro
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -34,19 +35,21 @@ def command(arguments: list[str]) -> None:
             "No trained policy ships with the installed kits. Train one: gumbeldore train PROBLEM --folder runs/mine."
         )
         return
-    console.print(_table(found))
-    console.print("Model cards: docs/policies/. Another one: --policy PATH.", highlight=False)
+    for policy in found:
+        console.print(_table(policy))
+    console.print("`gumbeldore info NAME` says more. Another one: --policy PATH.", highlight=False)
 
 
-def _table(policies: list[Shipped]) -> Table:
-    table = Table("policy", "problem", "weights", "trained", "test set", "search", "gap (95 % interval)")
-    for policy in policies:
-        manifest = policy.manifest
-        results: list[dict[str, Any]] = manifest.get("results", [])
-        first = (policy.name, policy.kit.name, f"{manifest.get('weights', 0):,}", manifest.get("trained", ""))
-        for index, result in enumerate(results or [{}]):
-            interval = f" ({result['low']:.2f} .. {result['high']:.2f})" if "low" in result else ""
-            gap = f"{result['gap']:.2f} %{interval}" if "gap" in result else result.get("value", "")
-            table.add_row(*(first if index == 0 else ("",) * 4), result.get("set", ""), result.get("search", ""), gap)
-        table.add_section()
+def _table(policy: Shipped) -> Table:
+    """Its results. It fits into a narrow window: names are never cut off."""
+    trained = policy.manifest.get("trained")
+    title = f"{policy.name}: trained on {trained}" if trained else policy.name
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("test set", "search", "gap in % (95 % interval)"):
+        table.add_column(heading, no_wrap=True)
+    results: list[dict[str, Any]] = policy.manifest.get("results", [])
+    for result in results:
+        interval = f" ({result['low']:.2f}..{result['high']:.2f})" if "low" in result else ""
+        gap = f"{result['gap']:.2f}{interval}" if "gap" in result else result.get("value", "")
+        table.add_row(result.get("set", ""), result.get("search", ""), gap)
     return table
