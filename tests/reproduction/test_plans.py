@@ -94,6 +94,17 @@ def test_a_policy_of_one_name_is_trained_alike_for_all_experiments_of_a_scale():
                     assert known.setdefault(step.name, digest(step)) == digest(step), (scale, step.name)
 
 
+@pytest.mark.parametrize("what", EXPERIMENTS)
+def test_no_training_goes_beyond_the_paper_unseen(what):
+    """What docs/training.md offers beyond it stays off, at every scale."""
+    for scale in SCALES:
+        for step in EXPERIMENTS[what].plan(scale).steps:
+            if isinstance(step, Train | Imitate):
+                used = settings_of(step).training
+                assert (used.polish, used.recoveries, used.successor_weight, used.averaging) == (0, 0, 0, 0), step.name
+                assert used.final_learning_rate is None
+
+
 def test_the_paper_scale_is_the_setting_of_the_paper():
     steps = {step.name: step for step in EXPERIMENTS["table-1"].plan("paper").steps}
     tsp, wor = settings_of(steps["tsp-gd"]), settings_of(steps["tsp-wor"])

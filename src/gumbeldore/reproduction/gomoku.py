@@ -13,7 +13,7 @@ from gumbeldore.evaluation.statistics import standard_error
 from gumbeldore.reproduction.paper import published
 from gumbeldore.reproduction.results import Results, Table, Value, beside
 from gumbeldore.reproduction.steps import Plan, Settings, Train
-from gumbeldore.reproduction.trainings import Scale
+from gumbeldore.reproduction.trainings import PAPER, Scale
 
 METHODS = {"WR": "with-replacement", "GD": "outcome"}
 ALL = 1.0
@@ -26,7 +26,6 @@ class Contest:
 
     runs: int
     epochs: int  # at most
-    preset: str
     changes: Settings = field(default_factory=dict)
 
 
@@ -34,7 +33,6 @@ CONTESTS: dict[Scale, Contest] = {
     "smoke": Contest(
         1,
         2,
-        "small",
         {
             "problem": {"size": 5},
             "policy": {"channels": 4, "blocks": 1, "head_channels": 2, "hidden": 8},
@@ -43,15 +41,15 @@ CONTESTS: dict[Scale, Contest] = {
             "validation": {"instances": 4},
         },
     ),
-    "cpu": Contest(3, 100, "small"),
-    "paper": Contest(10, 300, "paper"),
+    "cpu": Contest(3, 100, {"sampler": {"beam_width": 16, "rounds": 4}, "training": {"learning_rate": 1e-3}}),
+    "paper": Contest(10, 300),
 }
 
 
 def plan(scale: Scale) -> Plan:
     contest = CONTESTS[scale]
     steps = [
-        Train(f"gomoku-{label.lower()}-{seed}", "gomoku", contest.preset, contest.epochs, _changes(contest, method, seed))
+        Train(f"gomoku-{label.lower()}-{seed}", "gomoku", PAPER, contest.epochs, _changes(contest, method, seed))
         for seed in range(contest.runs)
         for label, method in METHODS.items()
     ]

@@ -21,9 +21,8 @@ SIGMA = {"tsp": 0.3, "tsp-lehd": 0.3, "cvrp": 3.0, "jssp": 0.05}
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a policy is trained by self-improvement."""
+    """How a policy is trained by self-improvement: by the preset `paper`, with changes."""
 
-    preset: str
     epochs: int
     intermediate: int  # an epoch at which the policy is fair and has much to learn; the paper does not name its own
     changes: Settings = field(default_factory=dict)
@@ -31,14 +30,16 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Lessons:
-    """How a policy is trained on labels."""
+    """How a policy is trained on labels: by the preset `supervised`, with changes."""
 
-    preset: str
     epochs: int
     instances: Settings  # of the kit's recipe
     seconds: float  # of the solver per instance
     changes: Settings = field(default_factory=dict)
 
+
+PAPER, SUPERVISED = "paper", "supervised"
+"""The presets that all of them start from: nothing beyond the paper's method comes in unseen."""
 
 TINY_TRAINING = {"instances": 4, "batches": 2, "batch_size": 8}
 TINY = {
@@ -71,19 +72,18 @@ def _grown(size: str) -> list[dict[str, Any]]:
 
 SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
     "tsp": {
-        "smoke": Recipe("small", 2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1})),
-        "cpu": Recipe("small", 100, 50, _with(SMALL, problem={"cities": 50}, stages=_grown("cities"))),
-        "paper": Recipe("paper", 2200, 50),
+        "smoke": Recipe(2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1})),
+        "cpu": Recipe(100, 50, _with(SMALL, problem={"cities": 50}, stages=_grown("cities"))),
+        "paper": Recipe(2200, 50),
     },
     "tsp-lehd": {
-        "smoke": Recipe("small", 2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1})),
-        "cpu": Recipe("small", 100, 50, _with(SMALL, problem={"cities": 50}, stages=_grown("cities"), policy={"layers": 2})),
-        "paper": Recipe("paper", 2200, 50),
+        "smoke": Recipe(2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1})),
+        "cpu": Recipe(100, 50, _with(SMALL, problem={"cities": 50}, stages=_grown("cities"), policy={"layers": 2})),
+        "paper": Recipe(2200, 50),
     },
     "cvrp": {
-        "smoke": Recipe("small", 2, 1, _with(TINY, problem={"customers": 5, "capacity": 20}, policy={"layers": 1})),
+        "smoke": Recipe(2, 1, _with(TINY, problem={"customers": 5, "capacity": 20}, policy={"layers": 1})),
         "cpu": Recipe(
-            "small",
             100,
             50,
             _with(
@@ -93,12 +93,11 @@ SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
                 validation={"problem": {"capacity": 40}},
             ),
         ),
-        "paper": Recipe("paper", 2700, 100),
+        "paper": Recipe(2700, 100),
     },
     "jssp": {
-        "smoke": Recipe("small", 2, 1, _with(TINY, problem={"jobs": 3, "machines": 2}, policy={"pairs": 1})),
+        "smoke": Recipe(2, 1, _with(TINY, problem={"jobs": 3, "machines": 2}, policy={"pairs": 1}, validation={"problem": {}})),
         "cpu": Recipe(
-            "small",
             60,
             15,
             {
@@ -109,21 +108,20 @@ SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
                 "validation": {"instances": 50, "problem": {"jobs": 10, "machines": 10}},
             },
         ),
-        "paper": Recipe("paper", 100, 10),
+        "paper": Recipe(100, 10),
     },
 }
 
 IMITATION: dict[str, dict[Scale, Lessons]] = {
     name: {
-        "smoke": Lessons("supervised-small", 2, {**tiny, "count": 6, "seed": 7}, 0.02, _with(TINY, policy={"layers": 1})),
+        "smoke": Lessons(2, {**tiny, "count": 6, "seed": 7}, 0.02, _with(TINY, policy={"layers": 1})),
         "cpu": Lessons(
-            "supervised-small",
             100,
             {**small, "count": 20_000, "seed": 7},
             0.2,
-            {"policy": {**SMALL["policy"], "layers": layers}, "training": {"batches": 256, "patience": 20}, "validation": {"instances": 300}},
+            {"policy": {**SMALL["policy"], "layers": layers}, "training": {**SMALL_TRAINING, "batches": 256, "patience": 20}, "validation": {"instances": 300}},
         ),
-        "paper": Lessons("supervised", 10_000, {**full, "count": 1_000_000, "seed": 7}, seconds),
+        "paper": Lessons(10_000, {**full, "count": 1_000_000, "seed": 7}, seconds),
     }
     for name, layers, tiny, small, full, seconds in (
         ("tsp", 3, {"cities": 6}, {"cities": 50}, {"cities": 100}, 2.0),
@@ -136,7 +134,7 @@ IMITATION: dict[str, dict[Scale, Lessons]] = {
 def by_gumbeldore(problem: str, scale: Scale) -> tuple[Train, Train]:
     """SI GD: the intermediate policy, and the late one, which the tables are about."""
     recipe = SELF_IMPROVEMENT[problem][scale]
-    late = Train(f"{problem}-gd", problem, recipe.preset, recipe.epochs, _with(recipe.changes, sampler=_step(problem)))
+    late = Train(f"{problem}-gd", problem, PAPER, recipe.epochs, _with(recipe.changes, sampler=_step(problem)))
     return train_with_checkpoint(late, recipe.intermediate)
 
 
@@ -149,7 +147,7 @@ def without_replacement(problem: str, scale: Scale, epochs: int | None = None) -
     recipe = SELF_IMPROVEMENT[problem][scale]
     changes = _with(recipe.changes, sampler={"method": "without-replacement", "p_min": 1.0})
     name = f"{problem}-wor" if epochs is None else f"{problem}-wor-{epochs}"
-    return Train(name, problem, recipe.preset, epochs or recipe.epochs, changes)
+    return Train(name, problem, PAPER, epochs or recipe.epochs, changes)
 
 
 def supervised(problem: str, scale: Scale) -> tuple[Label, Imitate]:
@@ -159,4 +157,4 @@ def supervised(problem: str, scale: Scale) -> tuple[Label, Imitate]:
     labels = Label(f"{kit}-labels", kit, Instances("to learn from", recipe=lessons.instances), lessons.seconds)
     size = {name: value for name, value in lessons.instances.items() if name not in ("count", "seed")}
     changes = {**lessons.changes, "problem": size}
-    return labels, Imitate(f"{problem}-sl", problem, lessons.preset, lessons.epochs, labels.name, changes)
+    return labels, Imitate(f"{problem}-sl", problem, SUPERVISED, lessons.epochs, labels.name, changes)
