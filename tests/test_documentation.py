@@ -27,6 +27,7 @@ WORK = {
     "report": "report",
     "importing": "_policy",
     "info": "about",
+    "reproduce": "reproduce",
 }
 """By file of the command line: the function that does what its options ask for."""
 
@@ -57,6 +58,7 @@ def asked(monkeypatch) -> list[str]:
     for module, function in WORK.items():
         monkeypatch.setattr(import_module(f"gumbeldore.cli.{module}"), function, pretended(done, module))
     monkeypatch.setattr("gumbeldore.cli.importing._instances", pretended(done, "importing"))
+    monkeypatch.setattr("gumbeldore.cli.reproduce._list", pretended(done, "reproduce"))
     monkeypatch.setattr("gumbeldore.cli.solve_problem.solve", lambda *_: (done.append("solve_problem"), False))
     monkeypatch.setattr(
         "gumbeldore.cli.imitate.read_instances", lambda _, kind: kit_named(kind.name).recipe(count=2).generate()

@@ -87,7 +87,8 @@ def test_a_training_that_was_killed_goes_on_and_gives_the_same_policy(tmp_path, 
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_a_plan_is_printed_and_nothing_is_written(tmp_path, capsys):
+def test_a_plan_is_printed_and_nothing_is_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     assert run("table-2", tmp_path / "a", tmp_path / "b", "--plan") == 0
     assert list(tmp_path.iterdir()) == []
     text = words(capsys.readouterr().out)
