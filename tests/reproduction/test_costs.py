@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gumbeldore.policies import TSPPolicy
-from gumbeldore.problems import TSP
+from gumbeldore.policies import GomokuPolicy, TSPPolicy
+from gumbeldore.problems import TSP, Gomoku
 from gumbeldore.reproduction.costs import Cost, rollout, sequences, training
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore
@@ -23,6 +23,13 @@ def test_a_block_takes_the_products_of_its_matrices_and_its_attention():
     tokens = (cities + 2) / 2
     expected = tokens * 2 * (4 * d * d + 2 * d * ff) + 4 * d * (tokens**2 + cities**2 / 12)
     assert operations(3) - operations(2) == pytest.approx(expected, rel=0.1)
+
+
+def test_games_that_end_early_cost_something():
+    game = Gomoku(5)
+    found = rollout(game, GomokuPolicy(5, channels=4, blocks=1), game.openings(torch.tensor([0])))
+    assert found.steps >= 4
+    assert found.total.operations > found.steps * 2 * 25 * 9 * 4 * 4
 
 
 def test_costs_add_up():

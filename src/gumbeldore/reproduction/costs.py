@@ -1,6 +1,6 @@
 """What a step will cost, before it is done: operations of the network by count, and time by timing it on this machine.
 
-Estimates are upper bounds as far as evaluations go (as if no two sequences shared a prefix, and no game ended early), and leave out what is spent outside the network.
+Estimates are upper bounds as far as evaluations go (as if no two sequences shared a prefix), and leave out what is spent outside the network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from gumbeldore.policy import Network
-from gumbeldore.problem import Problem, State
+from gumbeldore.problem import Problem, State, ended
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Sampler, StochasticBeamSearch
 
@@ -69,37 +69,38 @@ def sequences(sampler: Sampler) -> int:
 
 
 def rollout(problem: Problem[Any], policy: Network, state: State, parts: int = 4) -> Rollout:
-    """What a solution of an instance like `state` (one row) takes, judged by some of its steps."""
-    steps = problem.horizon(state)
-    rows = max(1, min(32, TOKENS // max(1, steps)))
-    looks = {round((part + 0.5) / parts * steps) for part in range(parts)}
-    costs = []
-    for depth in range(steps):
-        if bool(problem.done(state).all()):
-            break
-        if depth in looks:
-            costs.append(_cost(policy, state.rows(torch.zeros(rows, dtype=torch.long))) * (1 / rows))
-        state = problem.step(state, problem.mask(state).float().argmax(1))
-    mean = sum(costs, Cost()) * (1 / max(1, len(costs)))
-    return Rollout(steps, mean)
+    """What a solution of an instance like `state` (one row) takes, judged by some of the steps of one."""
+    path = [state]
+    while not bool(ended(problem, path[-1]).all()):
+        path.append(problem.step(path[-1], problem.mask(path[-1]).int().argmax(1)))
+    steps = max(1, len(path) - 1)
+    rows = torch.zeros(max(1, min(32, TOKENS // steps)), dtype=torch.long)
+    looks = [path[int((part + 0.5) / parts * steps)] for part in range(parts)]
+    costs = [Cost(_operations(policy, look), _seconds(policy, look.rows(rows)) / len(rows)) for look in looks]
+    return Rollout(steps, sum(costs, Cost()) * (1 / parts))
 
 
 @torch.no_grad()
-def _cost(policy: Network, state: State) -> Cost:
-    """One call, timed; counted by the definition in 64-bit floats, because compiled blocks cannot be counted."""
+def _seconds(policy: Network, state: State) -> float:
+    """Of one call, of processor time."""
     policy.eval()
     context = policy.prepare(state)
     policy(state, context)
     began = time.process_time()
     policy(state, context)
-    seconds = time.process_time() - began
-    plain = copy.deepcopy(policy).double()
+    return time.process_time() - began
+
+
+@torch.no_grad()
+def _operations(policy: Network, state: State) -> float:
+    """Of one call, by the definition in 64-bit floats, because compiled blocks cannot be counted, nor can fused attention."""
+    plain = copy.deepcopy(policy).double().eval()
     floats = {name: tensor.double() for name, tensor in state.tensors().items() if tensor.is_floating_point()}
     exact = replace(state, **floats)
     context = plain.prepare(exact)
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # fused attention is not counted
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         plain(exact, context)
-    return Cost(counter.get_total_flops(), seconds)
+    return float(counter.get_total_flops())
 
 
 def training(
