@@ -22,23 +22,23 @@ CHECKPOINTS = (("intermediate", "-gd-intermediate"), ("late", "-gd"))
 class Effort:
     """How much is sampled."""
 
-    width: int
+    width: int  # of the beam; the theory figure has several
     rounds: tuple[int, ...]  # points of a curve
     repeats: int
     instances: int  # of the routing problems
 
 
 SAMPLING: dict[Scale, Effort] = {
-    "smoke": Effort(2, (1, 2), 2, 2),
+    "smoke": Effort(2, (2,), 2, 2),
     "cpu": Effort(32, (1, 2, 4, 8, 12, 16, 20), 4, 16),
     "paper": Effort(32, tuple(range(1, 21)), 20, 100),
 }
 THEORY: dict[Scale, Effort] = {
-    "smoke": Effort(2, (1, 2), 2, 2),
+    "smoke": Effort(0, (2,), 2, 2),
     "cpu": Effort(0, (1, 2, 4, 8), 4, 16),
     "paper": Effort(0, tuple(range(1, 21)), 10, 100),
 }
-WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2, 3), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
+WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
 
 
 def figure(scale: Scale) -> Plan:
