@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Contest:
     cells: tuple[Cell, ...]
     reference: Float[np.ndarray, " instance"]
 
-    @property
+    @cached_property
     def best(self) -> Float[np.ndarray, " instance"]:
         """The reference, or what is better than that."""
         return np.minimum(self.reference, np.min([cell.cost.min(0) for cell in self.cells], 0))
@@ -47,18 +48,21 @@ class Contest:
 
     def points(self, family: str) -> list[Point]:
         """All members of a family after all their rounds, by evaluations."""
-        best, scale = self.best, np.abs(self.best) if self.case.relative else 1.0
-        found = [
-            Point(cell.name, float(spent.mean()), float(seconds), 100 * (cost - best) / scale)
-            for cell in self.cells
-            if cell.family == family
-            for spent, cost, seconds in zip(cell.evaluations, cell.cost, cell.seconds, strict=True)
-        ]
-        return sorted(found, key=lambda point: point.evaluations)
+        return self._points[family]
+
+    @cached_property
+    def _points(self) -> dict[str, list[Point]]:
+        scale = np.abs(self.best) if self.case.relative else 1.0
+        found: dict[str, list[Point]] = {family: [] for family in self.families}
+        for cell in self.cells:
+            for spent, cost, seconds in zip(cell.evaluations, cell.cost, cell.seconds, strict=True):
+                gaps = 100 * (cost - self.best) / scale
+                found[cell.family].append(Point(cell.name, float(spent.mean()), float(seconds), gaps))
+        return {family: sorted(points, key=lambda point: point.evaluations) for family, points in found.items()}
 
     def within(self, family: str, budget: float) -> Point | None:
         """The best point of a family that kept within a budget, chosen in its favour; None if it has none."""
-        points = [point for point in self.points(family) if point.evaluations <= TOLERANCE * budget]
+        points = [point for point in self._points.get(family, []) if point.evaluations <= TOLERANCE * budget]
         return min(points, key=lambda point: float(point.gaps.mean()), default=None)
 
 

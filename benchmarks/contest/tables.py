@@ -77,8 +77,8 @@ def draw(folder: Path, contests: Sequence[Contest]) -> list[Path]:
 
 def _curves(panel: Any, contest: Contest, colour: dict[str, Any], axis: str, label: str) -> None:
     for family in (name for name in contest.families if name in colour):
-        points = contest.points(family)
-        x, y = [getattr(point, axis) for point in points], [float(point.gaps.mean()) for point in points]
+        points = sorted((getattr(point, axis), float(point.gaps.mean())) for point in contest.points(family))
+        x, y = np.array(points).T[0], np.minimum.accumulate(np.array(points).T[1])  # the best so far of the family
         bold = family.startswith(("adaptive", "preset"))
         panel.plot(x, y, marker="o", markersize=3, linewidth=2.2 if bold else 1, color=colour[family], label=family)
     number_by_powers(panel)

@@ -24,9 +24,11 @@ from gumbeldore.solutions import Solutions
 SEQUENCES = 128
 """If nothing is said."""
 BEAM = 2
-"""Width of the deterministic beam search on each variant. The first round is greedy."""
-CHUNKS = (1, 3, 4, 8)
+"""Width of the deterministic beam search on each variant."""
+CHUNKS = (1, 1, 2, 4, 8)
 """How many variants are searched in the first rounds, and in all later ones: an answer comes soon."""
+GREEDY = 2
+"""The first so many variants are searched greedily."""
 MOST_VARIANTS = 64
 SHARE = 0.75
 """Of all evaluations, what the variants may take."""
@@ -93,7 +95,7 @@ class Adaptive(Sampler):
         first, sizes = 0, chain(CHUNKS, repeat(CHUNKS[-1]))
         while first < variants and bool((active := self._active(course)).any()):
             some = range(first, min(first + next(sizes), variants))
-            width = min(self._most(course.search.horizon), BEAM * len(some) if first else 1)
+            width = min(self._most(course.search.horizon), BEAM * len(some) if first >= GREEDY else len(some))
             course.beam(width, variants, some=some, advantage=mean_advantage, active=active)
             first = some.stop
             yield first
