@@ -56,9 +56,13 @@ CASES: dict[str, tuple[str, Tree]] = {
 
 GREEDY = {"method": "without-replacement", "beam_width": 1, "rounds": 1, "first_round_deterministic": True}
 PLAIN: Tree = {
-    "sampler": {"beam_width": 16, "rounds": 2},
-    "training": {"instances": 64, "batches": 64, "batch_size": 256, "part_size": 128},
-}
+    "policy": {"pointer": 0, "local": 0},
+    "sampler": {"method": "gumbeldore", "beam_width": 16, "rounds": 2, "first_round_deterministic": False},
+    "training": {
+        "instances": 64, "batches": 64, "batch_size": 256, "part_size": 128, "polish": 0, "recoveries": 0, "successor_weight": 0.0,
+        "averaging": 0.0, "generate_with_best": True,
+    },
+}  # fmt: skip
 POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
 SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
 RECOVER: Tree = {"training": {"recoveries": 16}}

@@ -28,6 +28,8 @@ from gumbeldore.search.stepping import StepAndReconsider
         ("theory:8x2,sigma=1", TheoryGumbeldore(8, 2, sigma=1.0)),
         ("step:32x10,p=0.8", StepAndReconsider(32, 10, nucleus=0.8)),
         ("adaptive:64", Adaptive(64)),
+        ("adaptive,evaluations=1000", Adaptive(evaluations=1000)),
+        ("adaptive:64,evaluations=1000", Adaptive(64, 1000)),
         ("preset:best", PRESETS["best"]),
     ],
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from answers import generator
-from toys import TablePolicy, TreeProblem, check_leaves, flat_tree, leaf_counts, random_trees
+from toys import ManyFacedTree, TablePolicy, TreeProblem, check_leaves, flat_tree, leaf_counts, random_trees
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.search import gumbel
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.auto import DEPARTURES, GRID, AutoNucleus
-from gumbeldore.search.samplers import Gumbeldore, StochasticBeamSearch
+from gumbeldore.search.samplers import Greedy, Gumbeldore, StochasticBeamSearch
 from gumbeldore.search.stepping import StepAndReconsider
 
 AUTO = [
@@ -42,7 +42,7 @@ def test_a_nucleus_may_differ_between_rows() -> None:
 
 
 def test_the_nucleus_makes_sequences_depart_as_often_as_wanted() -> None:
-    nucleus = AutoNucleus()
+    nucleus = AutoNucleus.start(3)
     levels = [gumbel.normalise(torch.randn(3, 2, 9, generator=generator(s), dtype=torch.float64) * 1.5) for s in range(12)]
     for log_prob in levels:
         nucleus(log_prob, torch.ones(3, 2, dtype=torch.bool))
@@ -56,7 +56,7 @@ def test_the_nucleus_makes_sequences_depart_as_often_as_wanted() -> None:
 
 
 def test_a_sure_policy_is_not_truncated() -> None:
-    nucleus = AutoNucleus()
+    nucleus = AutoNucleus.start(1)
     sure = gumbel.normalise(torch.tensor([[[20.0, 0.0, 0.0]]], dtype=torch.float64))
     nucleus(sure, torch.ones(1, 1, dtype=torch.bool))
     nucleus.wanted = torch.full((1,), DEPARTURES, dtype=torch.float64)
@@ -109,3 +109,38 @@ def test_a_limit_of_evaluations_ends_after_the_round_that_reaches_it() -> None:
     assert (limited.diagnostics.evaluations >= 20).all()
     assert (limited.diagnostics.evaluations < free.diagnostics.evaluations).all()
     assert (limited.filled.sum(1) < free.filled.sum(1)).all()
+
+
+def test_the_first_answer_is_the_greedy_one() -> None:
+    """Also on a problem with variants: it comes soon, whatever the budget."""
+    state = random_trees(10, 3, 4, generator=generator(9), leaf=0.0)
+    for problem, level in ((TreeProblem(), 0), (ManyFacedTree(), 1)):
+        first = next(Adaptive(500).stream(problem, TablePolicy(), state, torch.arange(10)))
+        greedy = Greedy()(problem, TablePolicy(), state, seeds=torch.arange(10))
+        assert first.actions.shape[1] == 1
+        assert torch.equal(first.best_objective, greedy.best_objective)
+        assert torch.equal(first.diagnostics.evaluations, greedy.diagnostics.evaluations + level)
+
+
+def test_more_evaluations_ask_for_more_variants_and_longer_solutions_for_fewer() -> None:
+    forms = [Adaptive(evaluations=budget).forms(50) for budget in (10, 200, 1000, 100_000)]
+    assert forms == sorted(forms)
+    assert forms[0] == 1
+    assert forms[-1] == 64
+    assert Adaptive(evaluations=1000).forms(500) < Adaptive(evaluations=1000).forms(50)
+
+
+def test_evaluations_alone_are_used_up_but_for_one_round_unless_sequences_cost_next_to_nothing() -> None:
+    state = random_trees(10, 4, 5, generator=generator(10), leaf=0.0, forced=0.0, keep=1.0)
+    found = Adaptive(evaluations=100)(TreeProblem(), TablePolicy(), state, generator=generator(11))
+    spent, sequences = found.diagnostics.evaluations, found.filled.sum(1)
+    assert (spent <= 100 + 5 * 32).all()
+    assert ((spent >= 100) | (sequences >= 8 * 100 // 5)).all()
+    assert (spent >= 100).any()
+
+
+def test_a_variant_with_nothing_left_does_not_end_the_search() -> None:
+    state = random_trees(5, 2, 3, generator=generator(12), keep=1.0, forced=0.0, leaf=0.0)
+    found = Adaptive(400)(ManyFacedTree(), TablePolicy(), state, generator=generator(13))
+    assert (found.filled.sum(1) > leaf_counts(state)[:, 0]).all()
+    assert (found.diagnostics.remaining_mass < 1e-9).all()

@@ -21,7 +21,7 @@ from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
 
-SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, step:32x10, adaptive:128, preset:best"
+SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, step:32x10, adaptive:128 or adaptive,evaluations=1000, preset:best"
 BASELINES = "NAME, NAME:2s (seconds) or NAME:work=1000"
 
 
@@ -152,7 +152,8 @@ def _step(spec: Spec) -> Sampler:
 
 
 def _adaptive(spec: Spec) -> Sampler:
-    return Adaptive(spec.count("adaptive:128"))
+    evaluations = spec.whole("evaluations", 0) or None
+    return Adaptive(spec.count("adaptive:128") if spec.size or evaluations is None else None, evaluations)
 
 
 def _preset(spec: Spec) -> Sampler:

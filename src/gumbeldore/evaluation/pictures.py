@@ -53,13 +53,13 @@ def _draw_curves(panel: Any, name: str, report: Report, colour: dict[str, Any]) 
             panel.plot(curve.evaluations, 100 * curve.gap, marker="o", markersize=4, color=colour[row.method], label=row.method)
         else:
             panel.axhline(100 * row.gap.mean, linestyle="--", linewidth=1, color=colour[row.method], label=row.method)
-    _number_by_powers(panel)
+    number_by_powers(panel)
     panel.set(title="Gap against work", xlabel="policy evaluations per instance", ylabel="mean gap in %")
     panel.grid(alpha=0.3, which="both")
     panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
 
 
-def _number_by_powers(panel: Any) -> None:
+def number_by_powers(panel: Any) -> None:
     """A logarithmic axis with plain numbers at 1, 2, 5, 10, 20, ..."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import count
-from typing import Any, ClassVar, Generic
+from dataclasses import dataclass
+from itertools import chain, count, repeat
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Int
@@ -14,178 +14,148 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
-from gumbeldore.search.advantage import AdvantageFn, global_advantage, mean_advantage
-from gumbeldore.search.auto import AutoNucleus, AutoStep
-from gumbeldore.search.expansion import Perturb, Round, Search
-from gumbeldore.search.samplers import (
-    MEMORY,
-    Sampler,
-    beam_bytes,
-    check_positive,
-    collect,
-    evaluation_mode,
-    trie_bytes,
-)
-from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
-from gumbeldore.search.stepping import Way
+from gumbeldore.search.advantage import mean_advantage
+from gumbeldore.search.auto import GROWTH, AutoNucleus
+from gumbeldore.search.course import Course
+from gumbeldore.search.room import Room
+from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Solutions
 
-BEAM = 4
+SEQUENCES = 128
+"""If nothing is said."""
+BEAM = 2
 """Width of the deterministic beam search on each variant."""
-WIDTH = 32
-"""The most sequences of a round."""
+CHUNKS = (1, 1, 2, 4, 8)
+"""How many variants are searched in the first rounds, and in all later ones: an answer comes soon."""
+GREEDY = 2
+"""The first so many variants are searched greedily."""
 MOST_VARIANTS = 64
+SHARE = 0.75
+"""Of all evaluations, what the variants may take."""
+COST = 1.45
+"""Evaluations of a beam search on a variant, in those of a greedy solution."""
+SHARED = 0.4
+"""Evaluations per sequence, in those of a greedy solution: most of a sequence is shared with others."""
+WIDTHS = (8, 32)
+"""At least and at most so many sequences are sampled in a round; in between as many as greedy solutions could be made instead."""
 STEPS = 5
 """In how many steps the best sequence is followed to its end."""
 
 
-@dataclass
-class Course(Generic[S]):
-    """A search under way."""
-
-    search: Search[S]
-    seeds: Int[Tensor, " batch"]
-    sequences: int  # per instance
-    evaluations: int | None
-    results: list[Round] = field(default_factory=list)
-    deterministic: int = 0  # rounds
-    needed: int = 1  # sequences that must be left for an instance to go on
-    found: Int[Tensor, " batch"] = field(init=False)  # sequences
-    nucleus: AutoNucleus = field(default_factory=AutoNucleus)
-    step: AutoStep = field(default_factory=AutoStep)
-    way: Way[S] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.way, self.found = Way.at_root(self.search), torch.zeros_like(self.search.root.instance)
-
-    @property
-    def active(self) -> Bool[Tensor, " batch"]:
-        """Instances that may go on: neither has all been found, nor is any limit reached."""
-        active = (self.found + self.needed <= self.sequences) & (self.search.trie.left[0, :, 0] > -torch.inf)
-        return active if self.evaluations is None else active & (self.search.evaluator.made < self.evaluations)
-
-    @property
-    def goes_on(self) -> bool:
-        return bool(self.active.any())
-
-    def sample(self, width: int, stream: int) -> Round:
-        """A round of sampling without replacement from where the way stands, with noise of its own."""
-        result = self.round(
-            width,
-            by_gumbels(self.seeds, stream),
-            global_advantage,
-            nucleus=self.nucleus.p,
-            root_score=root_gumbels(self.seeds, stream),
-            active=self.active & self.way.active,
-            depth=self.way.depth,
-            start=(self.way.state, self.way.node),
-        )
-        self.results[-1] = replace(result, log_prob=result.log_prob + self.way.log_prob[:, None])
-        return result
-
-    def round(self, width: int, perturb: Perturb, advantage: AdvantageFn, **options: Any) -> Round:
-        """One round, and what it teaches."""
-        options = {"active": self.active, "watch": None if self.results else self.nucleus, **options}
-        result = self.search.round(width, perturb, **options)
-        self.step.see(result)
-        self.nucleus.see(result)
-        self.search.trie.learn(result.nodes, self.step.shift(result, advantage), result.filled)
-        self.search.trie.remove(result.leaf, result.leaf_depth, result.filled)
-        self.way.reconsider(result)
-        self.results.append(result)
-        self.found = self.found + result.filled.sum(1)
-        return result
-
-
 @dataclass(frozen=True)
 class Adaptive(Sampler):
-    """About as many `sequences` without replacement, or policy `evaluations`, as said, whatever is reached first.
+    """About as many policy `evaluations`, or `sequences` without replacement, as said, whatever is reached first.
 
-    1. A narrow beam search on every variant of the instance, some variants at a time: they differ more than the sequences that a
-       wider beam on one of them would find. About half of all sequences go there, if there are variants enough.
-    2. Take a step and reconsider: the best sequence so far is followed to its end in a few steps, with samples below each. Then
-       again from the root, until everything is used.
+    1. A greedy solution.
+    2. A narrow beam search on other variants of the instance, some at a time: they differ more than the sequences that a wider beam
+       on one of them would find. They get three quarters of the work, if there are variants enough.
+    3. Take a step and reconsider: the best sequence so far is followed to its end in a few steps, with samples below each; again and
+       again, until everything is used. A pass begins where the variant does if the last one found nothing better and that can be
+       afforded, otherwise after the first step.
 
-    All of it happens in one trie, so nothing is drawn twice, with an automatic step of advantages and an automatic nucleus
+    All of it happens in one trie, so nothing is drawn twice, with an automatic nucleus and an automatic step of advantages
     (`search/auto.py`). Stop its `stream` whenever you like.
     """
 
     by_horizon: ClassVar[bool] = True
+    begins_greedily: ClassVar[bool] = True
 
-    sequences: int = 128  # per instance; a round of at most 32 that has begun is finished
+    sequences: int | None = None  # per instance; a round that has begun is finished. None: 128, if there is no other limit
     evaluations: int | None = None  # per instance, likewise
     memory: int = MEMORY
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
 
     def __post_init__(self) -> None:
-        check_positive("sequences", self.sequences)
         check_positive("memory", self.memory)
-        limit = self.evaluations
-        require(limit is None or limit >= 1, f"`evaluations` must be at least 1, or None for no limit, got {limit}.")
+        for name in ("sequences", "evaluations"):
+            limit = getattr(self, name)
+            require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
 
-    @property
-    def variants(self) -> int:  # type: ignore[override]
-        """How many variants are asked for."""
-        return max(1, min(MOST_VARIANTS, self.sequences // (2 * BEAM)))
+    def forms(self, horizon: int) -> int:
+        return max(1, min(MOST_VARIANTS, int(SHARE * self._solutions(horizon) / COST)))
 
     def rounds_of(
         self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
-            course = Course(self._search(problem, policy, state, variants > 1), seeds, self.sequences, self.evaluations)
-        for plan in (self._on_variants(course, variants), self._in_passes(course)):
-            while True:
-                with evaluation_mode(policy), torch.inference_mode():
-                    if next(plan, None) is None:
-                        break
-                    solutions = collect(course.search, course.results, course.deterministic)
-                yield solutions  # outside: the caller's code runs with its own gradient mode
+            room = self._room(problem.horizon(state))
+            search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=variants > 1)
+            nucleus = AutoNucleus.start(state.row_count, state.device, growth=GROWTH ** (1 / STEPS))
+            course = Course(search, seeds, nucleus, "auto")
+        plan = chain(self._on_variants(course, variants), self._in_passes(course, variants > 1))
+        while True:
+            with evaluation_mode(policy), torch.inference_mode():
+                if next(plan, None) is None:
+                    return
+                solutions = course.solutions
+            yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _on_variants(self, course: Course[S], variants: int) -> Iterator[Round]:
+    def _on_variants(self, course: Course[S], variants: int) -> Iterator[int]:
         """Beam searches side by side, on some variants after the others."""
-        size = WIDTH // BEAM
-        for first in range(0, variants, size):
-            some = range(first, min(first + size, variants))
-            if not course.goes_on:
-                return
-            course.deterministic += 1
-            perturb = by_probability if variants == 1 else by_probability_within(variants, some)
-            yield course.round(min(BEAM * len(some), self.sequences), perturb, mean_advantage)
+        first, sizes = 0, chain(CHUNKS, repeat(CHUNKS[-1]))
+        while first < variants and bool((active := self._active(course)).any()):
+            some = range(first, min(first + next(sizes), variants))
+            width = min(self._most(course.search.horizon), BEAM * len(some) if first >= GREEDY else len(some))
+            course.beam(width, variants, some=some, advantage=mean_advantage, active=active)
+            first = some.stop
+            yield first
 
-    def _in_passes(self, course: Course[S]) -> Iterator[Round]:
-        """Follows the best sequence of each instance step by step, and samples below; then again from the root, until all is used."""
-        search, way = course.search, course.way
-        step, width = -(-search.horizon // STEPS) or 1, min(WIDTH, -(-self.sequences // 2))
+    def _in_passes(self, course: Course[S], has_variants: bool) -> Iterator[int]:
+        """Follows the best sequence of each instance step by step, and samples below; again and again, until all is used."""
+        search, way, level = course.search, course.way, int(has_variants)
+        step, width = max(1, -(-(search.horizon - level) // STEPS)), self._width(search.horizon)
+        stalled = idle = torch.zeros_like(course.found, dtype=torch.bool)
         for index in count():
-            for depth in range(step if index == 0 else 0, search.horizon, step):
-                way.advance(search, depth - way.depth)
-                if bool((course.active & way.active).any()):
-                    yield course.sample(width, index * search.horizon + depth)
+            before, found = way.objective, course.found
             way.return_to(search.root)
-            course.needed = min(width, self.sequences)  # a pass that begins at the root is dear
-            if not course.goes_on:
+            for depth in [*range(level), *range(level, search.horizon, step)]:
+                way.advance(search, depth - way.depth)
+                active = self._active(course) & way.active
+                if depth == level:  # dear: a round of whole sequences
+                    active &= stalled & (idle | self._affords(course, width))
+                elif depth < level:
+                    active &= way.exhausted(search, level)
+                if bool(active.any()):
+                    course.sample(width, index * (search.horizon + 1) + depth, active)
+                    yield depth
+            if not bool(self._active(course).any()):
                 return
+            stalled, idle = way.objective <= before, course.found == found
 
-    def _search(self, problem: Problem[S], policy: Policy[S], state: S, has_variants: bool) -> Search[S]:
-        actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
-        size = state.row_count * trie_bytes(self._nodes, actions, horizon, cached=True)
-        return Search(
-            problem,
-            policy,
-            state,
-            self._nodes,
-            cache_priors=size <= self.memory // 2,
-            transpositions=self.transpositions,
-            network_bytes=self.memory // 2,
-            has_variants=has_variants,
-        )
+    def _affords(self, course: Course[S], width: int) -> Bool[Tensor, " batch"]:
+        """Whether a round of whole sequences is likely to end within the limit of evaluations."""
+        most = torch.inf if self.evaluations is None else self.evaluations
+        return course.search.evaluator.made + SHARED * width * course.search.horizon <= most
 
-    def instance_bytes(self, actions: int, horizon: int) -> int:
-        work = beam_bytes(min(WIDTH, self.sequences), actions)
-        cached = trie_bytes(self._nodes, actions, horizon, cached=True) + work
-        return cached if cached <= self.memory // 2 else trie_bytes(self._nodes, actions, horizon, cached=False) + work
+    def _active(self, course: Course[S]) -> Bool[Tensor, " batch"]:
+        """Instances that may go on: neither has all been found, nor is any limit reached."""
+        active = course.unexhausted & (course.found < self._most(course.search.horizon))
+        return active if self.evaluations is None else active & (course.search.evaluator.made < self.evaluations)
+
+    def _solutions(self, horizon: int) -> float:
+        """The work in greedy solutions that could be made instead."""
+        limits = [SHARED * self._limit] if self._limit is not None else []
+        if self.evaluations is not None:
+            limits.append(self.evaluations / max(1, horizon))
+        return min(limits)
 
     @property
-    def _nodes(self) -> int:
-        """The most sequences that can be found."""
-        return self.sequences - 1 + min(WIDTH, self.sequences)
+    def _limit(self) -> int | None:
+        return SEQUENCES if self.sequences is None and self.evaluations is None else self.sequences
+
+    def _most(self, horizon: int) -> int:
+        """Sequences. Where only evaluations are limited, so many that those will be used up first."""
+        return self._limit if self._limit is not None else WIDTHS[1] + int(8 * self._solutions(horizon))
+
+    def _width(self, horizon: int) -> int:
+        """Of a round of sampling."""
+        low, high = WIDTHS
+        return min(high, max(low, int(self._solutions(horizon))), self._most(horizon))
+
+    def _room(self, horizon: int) -> Room:
+        most = self._most(horizon)
+        width = min(max(self._width(horizon), BEAM * CHUNKS[-1]), most)
+        return Room(most - 1 + width, width, self.memory)
+
+    def instance_bytes(self, actions: int, horizon: int) -> int:
+        return self._room(horizon).instance_bytes(actions, horizon)

@@ -5,12 +5,13 @@ Both are per instance and free of scale, so that one default serves all problems
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from gumbeldore.problem import precise
 from gumbeldore.search.advantage import AdvantageFn
 from gumbeldore.search.expansion import Round
 from gumbeldore.search.gumbel import departures
@@ -32,15 +33,21 @@ class AutoNucleus:
     It is a `Watch` of the first round: that sums, level by level, the mean probability of a departure over the open slots.
     """
 
-    curve: Float[Tensor, "batch p"] = field(init=False)  # expected departures by p
-    wanted: Float[Tensor, " batch"] = field(init=False)
-    best: Float[Tensor, " batch"] = field(init=False)  # objective so far
+    curve: Float[Tensor, "batch p"]  # expected departures by p
+    wanted: Float[Tensor, " batch"]
+    best: Float[Tensor, " batch"]  # objective so far
+    growth: float = GROWTH
+
+    @classmethod
+    def start(cls, batch: int, device: torch.device | str = "cpu", growth: float = GROWTH) -> AutoNucleus:
+        """Before the first round. Where rounds are parts of a whole search, departures grow less after each."""
+        none = torch.zeros(batch, dtype=precise(torch.device(device)), device=device)
+        return cls(none[:, None].repeat(1, len(GRID)), none + DEPARTURES, none - torch.inf, growth)
 
     def __call__(self, log_prob: Float[Tensor, "batch beam action"], open_: Bool[Tensor, "batch beam"]) -> None:
         grid = torch.tensor(GRID, dtype=log_prob.dtype, device=log_prob.device)
         each = departures(log_prob, grid).where(open_[..., None], 0)
-        mean = each.sum(1) / open_.sum(1, keepdim=True).clamp(min=1)
-        self.curve = self.curve + mean if hasattr(self, "curve") else mean
+        self.curve = self.curve + each.sum(1) / open_.sum(1, keepdim=True).clamp(min=1)
 
     @property
     def p(self) -> Float[Tensor, " batch"]:
@@ -52,13 +59,11 @@ class AutoNucleus:
         share = ((self.wanted[:, None] - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
         return torch.lerp(grid[upper - 1], grid[upper], share).squeeze(1)
 
-    def see(self, result: Round) -> None:
-        """Departs more often where a round found nothing better."""
+    def see(self, result: Round, sampled: bool = True) -> None:
+        """Departs more often where a round of sampling found nothing better."""
         best, idle = result.objective.amax(1), ~result.filled.any(1)
-        if not hasattr(self, "wanted"):
-            self.wanted, self.best = torch.full_like(best, DEPARTURES), best
-            return
-        self.wanted = torch.where((best > self.best) | idle, self.wanted, GROWTH * self.wanted)
+        if sampled:
+            self.wanted = torch.where((best > self.best) | idle, self.wanted, self.growth * self.wanted)
         self.best = torch.maximum(self.best, best)
 
 
@@ -69,16 +74,20 @@ class AutoStep:
     As rounds agree more and more, advantages shrink beside the spread of the first ones, and so do the steps.
     """
 
-    variance: Float[Tensor, " batch"] = field(init=False)
-    rounds: Float[Tensor, " batch"] = field(init=False)  # in which an instance got sequences
+    variance: Float[Tensor, " batch"]
+    rounds: Float[Tensor, " batch"]  # in which an instance got sequences
+
+    @classmethod
+    def start(cls, batch: int, device: torch.device | str = "cpu") -> AutoStep:
+        """Before the first round."""
+        none = torch.zeros(batch, dtype=precise(torch.device(device)), device=device)
+        return cls(none, none)
 
     def see(self, result: Round) -> None:
         count = result.filled.sum(1)
         value = result.objective.where(result.filled, 0)
         mean = value.sum(1, keepdim=True) / count.clamp(min=1)[:, None]
         own = (value - mean).where(result.filled, 0).square().sum(1) / count.clamp(min=1)
-        if not hasattr(self, "rounds"):
-            self.rounds = self.variance = torch.zeros_like(own)
         seen = (count > 0).to(own.dtype)
         self.rounds = self.rounds + seen
         self.variance = self.variance + seen * (own - self.variance) / self.rounds.clamp(min=1)

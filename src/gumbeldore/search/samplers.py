@@ -24,6 +24,7 @@ from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
 from gumbeldore.search.auto import AutoNucleus, AutoStep
 from gumbeldore.search.expansion import Round, Search
+from gumbeldore.search.room import Room
 from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
 from gumbeldore.search.variants import Varied, VariedPolicy, translated
 from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
@@ -39,11 +40,18 @@ class Sampler(ABC):
     variants: int = 1
     by_horizon: ClassVar[bool] = False
     """Whether a search is laid out by its horizon: then only instances with equal ones share a batch."""
+    begins_greedily: ClassVar[bool] = False
+    """Whether the first round is the greedy solution alone."""
+
+    def forms(self, horizon: int) -> int:
+        """How many variants of an instance with solutions of so many actions are asked for."""
+        return self.variants
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
         state = state.compact()
-        forms = problem.variants(state, self.variants, seeds=seeds) if self.variants > 1 else None
+        wanted = self.forms(problem.horizon(state))
+        forms = problem.variants(state, wanted, seeds=seeds) if wanted > 1 else None
         if forms is None or forms.count == 1:
             yield from self.rounds_of(problem, policy, state, seeds, 1)
             return
@@ -84,8 +92,9 @@ class Sampler(ABC):
         """Slices of the batch that fit into the memory setting; the results do not depend on them."""
         require(state.row_count > 0, "`state` must hold at least one row, got none.")
         actions = problem.mask(state.rows(slice(0, 1))).shape[1]
-        level = int(self.variants > 1)
-        needed = self.instance_bytes(max(actions, self.variants), problem.horizon(state) + level)
+        horizon = problem.horizon(state)
+        forms = self.forms(horizon)
+        needed = self.instance_bytes(max(actions, forms), horizon + int(forms > 1))
         size = max(1, self.memory // 2 // needed)
         groups = _equal_horizons(problem, state) if self.by_horizon else [slice(0, state.row_count)]
         return [
@@ -146,16 +155,8 @@ class BeamSearch(Sampler):
     ) -> Iterator[Solutions]:
         width = self.beam_width * variants
         with evaluation_mode(policy):
-            search = Search(
-                problem,
-                policy,
-                state,
-                width,
-                cache_priors=False,
-                transpositions=self.transpositions,
-                network_bytes=self.memory // 2,
-                has_variants=variants > 1,
-            )
+            room = Room(width, width, self.memory, reuses=False)
+            search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=variants > 1)
             result = search.round(width, by_probability if variants == 1 else by_probability_within(variants))
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
@@ -163,7 +164,7 @@ class BeamSearch(Sampler):
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
         width = self.beam_width * self.variants
-        return trie_bytes(width, actions, horizon, cached=False) + beam_bytes(width, actions)
+        return Room(width, width, self.memory, reuses=False).instance_bytes(actions, horizon)
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,8 @@ class StochasticBeamSearch(Sampler):
     ) -> Iterator[Solutions]:
         """Algorithm 2."""
         search, results = None, list[Round]()
-        nucleus, step = AutoNucleus() if self.nucleus == "auto" else None, AutoStep()
+        batch, device = state.row_count, state.device
+        nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         for index in range(self.rounds):
             with evaluation_mode(policy):
                 search = search or self._search(problem, policy, state, variants > 1)
@@ -249,19 +251,18 @@ class StochasticBeamSearch(Sampler):
     def _begins_deterministically(self) -> bool:
         return self.first_round_deterministic or self.nucleus == "auto"
 
+    @property
+    def _room(self) -> Room:
+        return Room(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
+
     def _search(self, problem: Problem[S], policy: Policy[S], state: S, has_variants: bool) -> Search[S]:
-        actions = problem.mask(state.rows(slice(0, 1))).shape[1]
-        size = state.row_count * trie_bytes(self.rounds * self.beam_width, actions, problem.horizon(state), cached=True)
-        cached = self.keep_trie or (self.rounds > 1 and size <= self.memory // 2)
-        return Search(
+        return self._room.search(
             problem,
             policy,
             state,
-            self.rounds * self.beam_width,
-            cache_priors=cached,
             transpositions=self.transpositions,
-            network_bytes=self.memory // 2,
             has_variants=has_variants,
+            must_keep=self.keep_trie,
         )
 
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
@@ -272,11 +273,7 @@ class StochasticBeamSearch(Sampler):
         return False
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
-        nodes = self.rounds * self.beam_width
-        work = beam_bytes(self.beam_width, actions)
-        cached = trie_bytes(nodes, actions, horizon, cached=self.rounds > 1) + work
-        # An instance whose priors do not fit even alone is searched without keeping them: slower, the same law.
-        return cached if cached <= self.memory // 2 else trie_bytes(nodes, actions, horizon, cached=False) + work
+        return self._room.instance_bytes(actions, horizon)
 
 
 @dataclass(frozen=True)
@@ -333,16 +330,6 @@ def collect(search: Search[Any], results: list[Round], deterministic: int = 0, k
     objective = torch.cat([r.objective for r in results], 1)
     tries = (search.trie,) if keep_trie else ()
     return Solutions(torch.cat(actions, 1), objective, log_prob, filled, diagnostics, tries)
-
-
-def trie_bytes(nodes: int, actions: int, horizon: int, *, cached: bool) -> int:
-    """Memory of one instance's trie: 8 numbers of 8 bytes per node; if priors are kept, its prior in float32 and its key."""
-    return (horizon + 1) * (nodes + 1) * (64 + (40 + 4 * actions if cached else 0))
-
-
-def beam_bytes(width: int, actions: int) -> int:
-    """Working memory of one expansion: about a dozen float64 tensors over the candidates."""
-    return 12 * 8 * width * actions
 
 
 def check_positive(name: str, value: int) -> None:

@@ -3,87 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S, step_some
-from gumbeldore.search.advantage import global_advantage
-from gumbeldore.search.auto import AutoNucleus, AutoStep
-from gumbeldore.search.expansion import Round, Search
-from gumbeldore.search.samplers import (
-    MEMORY,
-    Sampler,
-    beam_bytes,
-    check_positive,
-    collect,
-    evaluation_mode,
-    trie_bytes,
-)
-from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
+from gumbeldore.problem import Problem, S
+from gumbeldore.search.auto import AutoNucleus
+from gumbeldore.search.course import Course
+from gumbeldore.search.room import Room
+from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Solutions
-
-
-@dataclass
-class Way(Generic[S]):
-    """Where every instance stands, and the best sequence that it follows."""
-
-    state: S
-    node: Int[Tensor, " batch"]
-    log_prob: Float[Tensor, " batch"]  # of the way there
-    objective: Float[Tensor, " batch"]  # of the best sequence
-    actions: Int[Tensor, "batch depth"]  # of the best sequence; -1 after its end
-    nodes: Int[Tensor, "batch depth"]  # at levels 1 .. depth
-    depth: int = 0
-
-    @classmethod
-    def at_root(cls, search: Search[S]) -> Way[S]:
-        node = torch.zeros_like(search.root.instance)
-        number = search.trie.edge.new_zeros(len(node))
-        none = node.new_full((len(node), search.horizon), -1)
-        return cls(search.root, node, number, number - torch.inf, none, none)
-
-    @property
-    def active(self) -> Bool[Tensor, " batch"]:
-        """Whether the best sequence goes on from here."""
-        return self.actions[:, self.depth] >= 0 if self.depth < self.actions.shape[1] else torch.zeros_like(self.node).bool()
-
-    def reconsider(self, result: Round) -> None:
-        """Follows a sequence of this round where that is better."""
-        best, slot = result.objective.max(1)
-        better = best > self.objective
-        depth, batch, _ = result.actions.shape
-        index = slot[None, :, None].expand(depth, batch, 1)
-        for name in ("actions", "nodes"):
-            mine = getattr(self, name)
-            theirs = getattr(result, name).gather(2, index).squeeze(2).t()
-            theirs = torch.nn.functional.pad(theirs, (0, mine.shape[1] - depth), value=-1)
-            setattr(self, name, torch.where(better[:, None], theirs, mine))
-        self.objective = torch.where(better, best, self.objective)
-
-    def return_to(self, root: S) -> None:
-        """Stands at the root again."""
-        self.state, self.node, self.depth = root, torch.zeros_like(self.node), 0
-        self.log_prob = torch.zeros_like(self.log_prob)
-
-    def advance(self, search: Search[S], steps: int) -> None:
-        """Some steps along the best sequences, or to their ends."""
-        for _ in range(steps):
-            moving = self.active
-            if not bool(moving.any()):
-                self.depth += 1
-                continue
-            action = self.actions[:, self.depth].clamp(min=0)
-            self.node = self.nodes[:, self.depth].where(moving, self.node)
-            self.depth += 1
-            edge = search.trie.edge[self.depth].gather(1, self.node[:, None]).squeeze(1)
-            self.log_prob = self.log_prob + edge.where(moving, 0)
-            self.state = step_some(search.problem, self.state, action, moving)
 
 
 @dataclass(frozen=True)
@@ -120,63 +54,29 @@ class StepAndReconsider(Sampler):
     def rounds_of(
         self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
     ) -> Iterator[Solutions]:
-        search, way, results = None, None, list[Round]()
-        nucleus, step = AutoNucleus() if self.nucleus == "auto" else None, AutoStep()
-        while way is None or bool(way.active.any()):
+        with evaluation_mode(policy):
+            course = self._course(problem, policy, state, seeds, variants > 1)
+        while not course.results or bool(course.way.active.any()):
             with evaluation_mode(policy), torch.inference_mode():
-                if search is None or way is None:
-                    search = self._search(problem, policy, state, variants > 1)
-                    way = Way.at_root(search)
-                index, deterministic = len(results), self.first_round_deterministic and not results
-                if deterministic:
-                    perturb = by_probability if variants == 1 else by_probability_within(variants)
-                    result = search.round(self.beam_width, perturb, watch=nucleus)
+                if self.first_round_deterministic and not course.results:
+                    course.beam(self.beam_width, variants)
                 else:
-                    result = search.round(
-                        self.beam_width,
-                        by_gumbels(seeds, index),
-                        nucleus=float(self.nucleus) if nucleus is None else nucleus.p,
-                        root_score=root_gumbels(seeds, index),
-                        depth=way.depth,
-                        start=(way.state, way.node),
-                        active=way.active if results else None,
-                    )
-                self._learn(search, result, step, deterministic)
-                if nucleus is not None:
-                    nucleus.see(result)
-                search.trie.remove(result.leaf, result.leaf_depth, result.filled)
-                way.reconsider(result)
-                results.append(replace(result, log_prob=result.log_prob + way.log_prob[:, None]))
-                way.advance(search, self.step)
-                solutions = collect(search, results, int(self.first_round_deterministic))
-            yield solutions
+                    course.sample(self.beam_width, len(course.results), course.way.active if course.results else None)
+                course.way.advance(course.search, self.step)
+                solutions = course.solutions
+            yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _search(self, problem: Problem[S], policy: Policy[S], state: S, has_variants: bool) -> Search[S]:
-        nodes = self.beam_width * self._rounds(problem.horizon(state))
-        actions = problem.mask(state.rows(slice(0, 1))).shape[1]
-        size = state.row_count * trie_bytes(nodes, actions, problem.horizon(state), cached=True)
-        return Search(
-            problem,
-            policy,
-            state,
-            nodes,
-            cache_priors=size <= self.memory // 2,
-            transpositions=self.transpositions,
-            network_bytes=self.memory // 2,
-            has_variants=has_variants,
-        )
+    def _course(
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], has_variants: bool
+    ) -> Course[S]:
+        room = self._room(problem.horizon(state))
+        search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=has_variants)
+        auto = self.nucleus == "auto"
+        nucleus = AutoNucleus.start(state.row_count, state.device) if auto else float(self.nucleus)
+        return Course(search, seeds, nucleus, self.sigma)
 
-    def _learn(self, search: Search[S], result: Round, step: AutoStep, deterministic: bool) -> None:
-        step.see(result)
-        if deterministic or self.sigma == 0:
-            return
-        shift = step.shift(result, global_advantage) if self.sigma == "auto" else self.sigma * global_advantage(result)
-        search.trie.learn(result.nodes, shift, result.filled)
-
-    def _rounds(self, horizon: int) -> int:
-        return max(1, -(-horizon // self.step))
+    def _room(self, horizon: int) -> Room:
+        return Room(self.beam_width * max(1, -(-horizon // self.step)), self.beam_width, self.memory)
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
-        nodes, work = self.beam_width * self._rounds(horizon), beam_bytes(self.beam_width, actions)
-        cached = trie_bytes(nodes, actions, horizon, cached=True) + work
-        return cached if cached <= self.memory // 2 else trie_bytes(nodes, actions, horizon, cached=False) + work
+        return self._room(horizon).instance_bytes(actions, horizon)

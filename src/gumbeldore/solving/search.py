@@ -137,9 +137,9 @@ def _streams(
     problem: Problem[Any], policy: Network, sampler: Sampler, piece: Piece, limits: Limits
 ) -> Iterator[Iterator[Solutions]]:
     """One search after the other."""
-    deterministic = isinstance(sampler, BeamSearch)
+    deterministic, greedy = isinstance(sampler, BeamSearch), sampler.begins_greedily
     seeds = piece.seeds.to(piece.state.device)
-    if (limits.greedy or limits.seconds is not None) and not deterministic:
+    if (limits.greedy or limits.seconds is not None) and not (deterministic or greedy):
         yield Greedy(memory=sampler.memory).stream(problem, policy, piece.state, seeds)
     yield sampler.stream(problem, policy, piece.state, seeds)
     again = torch.Generator().manual_seed(int(seeds[0]) % (1 << 62))
