@@ -92,6 +92,7 @@ def test_there_are_commands_to_test():
 
 @pytest.mark.parametrize("line", commands())
 def test_a_printed_command_is_understood(line, asked):
+    assert line.split()[0] in {name.partition("_")[0] for name in WORK} | {"import"}, "Say in WORK what it would do."
     if "--help" in line:
         with pytest.raises(SystemExit, match="0"):
             main(shlex.split(line))
