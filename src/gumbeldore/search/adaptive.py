@@ -14,7 +14,6 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
-from gumbeldore.search.advantage import mean_advantage
 from gumbeldore.search.auto import GROWTH, AutoNucleus
 from gumbeldore.search.course import Course
 from gumbeldore.search.room import Room
@@ -50,11 +49,11 @@ class Adaptive(Sampler):
     2. A narrow beam search on other variants of the instance, some at a time: they differ more than the sequences that a wider beam
        on one of them would find. They get three quarters of the work, if there are variants enough.
     3. Take a step and reconsider: the best sequence so far is followed to its end in a few steps, with samples below each; again and
-       again, until everything is used. A pass begins where the variant does if the last one found nothing better and that can be
-       afforded, otherwise after the first step.
+       again, until everything is used. A pass begins where the variant does if the last one found nothing better (or there were few
+       variants) and that can be afforded, otherwise after the first step.
 
-    All of it happens in one trie, so nothing is drawn twice, with an automatic nucleus and an automatic step of advantages
-    (`search/auto.py`). Stop its `stream` whenever you like.
+    All of it happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
+    did not help here (docs/quality.md). Stop its `stream` whenever you like.
     """
 
     by_horizon: ClassVar[bool] = True
@@ -81,8 +80,8 @@ class Adaptive(Sampler):
             room = self._room(problem.horizon(state))
             search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=variants > 1)
             nucleus = AutoNucleus.start(state.row_count, state.device, growth=GROWTH ** (1 / STEPS))
-            course = Course(search, seeds, nucleus, "auto")
-        plan = chain(self._on_variants(course, variants), self._in_passes(course, variants > 1))
+            course = Course(search, seeds, nucleus, sigma=0.0)
+        plan = chain(self._on_variants(course, variants), self._in_passes(course, variants))
         while True:
             with evaluation_mode(policy), torch.inference_mode():
                 if next(plan, None) is None:
@@ -96,15 +95,16 @@ class Adaptive(Sampler):
         while first < variants and bool((active := self._active(course)).any()):
             some = range(first, min(first + next(sizes), variants))
             width = min(self._most(course.search.horizon), BEAM * len(some) if first >= GREEDY else len(some))
-            course.beam(width, variants, some=some, advantage=mean_advantage, active=active)
+            course.beam(width, variants, some=some, active=active)
             first = some.stop
             yield first
 
-    def _in_passes(self, course: Course[S], has_variants: bool) -> Iterator[int]:
+    def _in_passes(self, course: Course[S], variants: int) -> Iterator[int]:
         """Follows the best sequence of each instance step by step, and samples below; again and again, until all is used."""
-        search, way, level = course.search, course.way, int(has_variants)
+        search, way, level = course.search, course.way, int(variants > 1)
         step, width = max(1, -(-(search.horizon - level) // STEPS)), self._width(search.horizon)
-        stalled = idle = torch.zeros_like(course.found, dtype=torch.bool)
+        idle = torch.zeros_like(course.found, dtype=torch.bool)
+        stalled = torch.full_like(idle, 2 * variants <= self.forms(search.horizon - level))  # few variants: whole sequences instead
         for index in count():
             before, found = way.objective, course.found
             way.return_to(search.root)

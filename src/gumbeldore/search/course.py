@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.problem import S, step_some
-from gumbeldore.search.advantage import AdvantageFn, global_advantage
+from gumbeldore.search.advantage import global_advantage
 from gumbeldore.search.auto import AutoNucleus, AutoStep
 from gumbeldore.search.expansion import Round, Search
 from gumbeldore.search.samplers import collect
@@ -114,14 +114,13 @@ class Course(Generic[S]):
         variants: int,
         *,
         some: range | None = None,
-        advantage: AdvantageFn | None = None,
         active: Bool[Tensor, " batch"] | None = None,
     ) -> None:
-        """A deterministic beam search at the root, of this width on all (or `some`) variants together. By default it teaches nothing."""
+        """A deterministic beam search at the root, of this width on all (or `some`) variants together. It teaches nothing."""
         self.deterministic += 1
         perturb = by_probability if variants == 1 else by_probability_within(variants, some)
         watch = self.nucleus if isinstance(self.nucleus, AutoNucleus) and not self.results else None
-        self._take(self.search.round(width, perturb, active=active, watch=watch), advantage, sampled=False)
+        self._take(self.search.round(width, perturb, active=active, watch=watch), sampled=False)
 
     def sample(self, width: int, stream: int, active: Bool[Tensor, " batch"] | None = None) -> None:
         """A round of sampling without replacement from where the way stands, with noise of its own."""
@@ -134,13 +133,13 @@ class Course(Generic[S]):
             start=(self.way.state, self.way.node),
             active=active,
         )
-        self._take(result, global_advantage)
+        self._take(result, sampled=True)
 
-    def _take(self, result: Round, advantage: AdvantageFn | None, sampled: bool = True) -> None:
-        """Learns from a round, and keeps it."""
+    def _take(self, result: Round, *, sampled: bool) -> None:
+        """Learns from a round, if that was sampled, and keeps it."""
         self.step.see(result)
-        if advantage is not None and self.sigma != 0:
-            auto = self.sigma == "auto"
+        if sampled and self.sigma != 0:
+            auto, advantage = self.sigma == "auto", global_advantage
             shift = self.step.shift(result, advantage) if auto else float(self.sigma) * advantage(result)
             self.search.trie.learn(result.nodes, shift, result.filled)
         if isinstance(self.nucleus, AutoNucleus):
