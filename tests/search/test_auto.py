@@ -144,3 +144,19 @@ def test_a_variant_with_nothing_left_does_not_end_the_search() -> None:
     found = Adaptive(400)(ManyFacedTree(), TablePolicy(), state, generator=generator(13))
     assert (found.filled.sum(1) > leaf_counts(state)[:, 0]).all()
     assert (found.diagnostics.remaining_mass < 1e-9).all()
+
+
+def test_effort_is_measured_in_greedy_solutions() -> None:
+    """Twice the effort, about twice the evaluations, whatever the size of the instance."""
+    state = TreeProblem().generate(6, generator=generator(14))
+    made = [
+        Adaptive(effort=effort)(TreeProblem(), TablePolicy(), state, generator=generator(15))
+        .diagnostics.evaluations.max()
+        .item()
+        for effort in (1, 4, 1000)
+    ]
+    assert made[0] < made[1] < made[2]
+    assert Adaptive(effort=20).forms(50) == Adaptive(evaluations=1000).forms(50)
+    assert Adaptive(effort=20).forms(50) == Adaptive(effort=20).forms(100)
+    with pytest.raises(SettingsError, match="`effort` must be at least 1"):
+        Adaptive(effort=0)

@@ -61,12 +61,13 @@ class Adaptive(Sampler):
 
     sequences: int | None = None  # per instance; a round that has begun is finished. None: 128, if there is no other limit
     evaluations: int | None = None  # per instance, likewise
+    effort: int | None = None  # per instance, likewise: as many evaluations as so many greedy solutions may take
     memory: int = MEMORY
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
 
     def __post_init__(self) -> None:
         check_positive("memory", self.memory)
-        for name in ("sequences", "evaluations"):
+        for name in ("sequences", "evaluations", "effort"):
             limit = getattr(self, name)
             require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
 
@@ -104,7 +105,9 @@ class Adaptive(Sampler):
         search, way, level = course.search, course.way, int(variants > 1)
         step, width = max(1, -(-(search.horizon - level) // STEPS)), self._width(search.horizon)
         idle = torch.zeros_like(course.found, dtype=torch.bool)
-        stalled = torch.full_like(idle, 2 * variants <= self.forms(search.horizon - level))  # few variants: whole sequences instead
+        stalled = torch.full_like(
+            idle, 2 * variants <= self.forms(search.horizon - level)
+        )  # few variants: whole sequences instead
         for index in count():
             before, found = way.objective, course.found
             way.return_to(search.root)
@@ -124,24 +127,27 @@ class Adaptive(Sampler):
 
     def _affords(self, course: Course[S], width: int) -> Bool[Tensor, " batch"]:
         """Whether a round of whole sequences is likely to end within the limit of evaluations."""
-        most = torch.inf if self.evaluations is None else self.evaluations
-        return course.search.evaluator.made + SHARED * width * course.search.horizon <= most
+        return course.search.evaluator.made + SHARED * width * course.search.horizon <= self._evaluations(course.search.horizon)
 
     def _active(self, course: Course[S]) -> Bool[Tensor, " batch"]:
         """Instances that may go on: neither has all been found, nor is any limit reached."""
         active = course.unexhausted & (course.found < self._most(course.search.horizon))
-        return active if self.evaluations is None else active & (course.search.evaluator.made < self.evaluations)
+        return active & (course.search.evaluator.made < self._evaluations(course.search.horizon))
 
     def _solutions(self, horizon: int) -> float:
         """The work in greedy solutions that could be made instead."""
-        limits = [SHARED * self._limit] if self._limit is not None else []
-        if self.evaluations is not None:
-            limits.append(self.evaluations / max(1, horizon))
-        return min(limits)
+        by_sequences = torch.inf if self._limit is None else SHARED * self._limit
+        return min(by_sequences, self._evaluations(horizon) / max(1, horizon))
+
+    def _evaluations(self, horizon: int) -> float:
+        """At most."""
+        by_effort = torch.inf if self.effort is None else self.effort * horizon
+        return min(by_effort, torch.inf if self.evaluations is None else self.evaluations)
 
     @property
     def _limit(self) -> int | None:
-        return SEQUENCES if self.sequences is None and self.evaluations is None else self.sequences
+        nothing = self.sequences is None and self.evaluations is None and self.effort is None
+        return SEQUENCES if nothing else self.sequences
 
     def _most(self, horizon: int) -> int:
         """Sequences. Where only evaluations are limited, so many that those will be used up first."""

@@ -6,8 +6,9 @@ from gumbeldore.errors import SettingsError
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.samplers import Sampler
 
-PRESETS: dict[str, Sampler] = {"fast": Adaptive(32), "balanced": Adaptive(256), "best": Adaptive(2048)}
-"""By name, from the quickest to the most thorough."""
+PRESETS: dict[str, Sampler] = {"fast": Adaptive(effort=16), "balanced": Adaptive(effort=128), "best": Adaptive(effort=1024)}
+"""By name, from the quickest to the most thorough: 16, 128 and 1,024 times the policy evaluations of a greedy solution. Sequences would be
+no measure: of a job shop, many are the same schedule, and cost next to nothing."""
 
 
 def preset(name: str) -> Sampler:

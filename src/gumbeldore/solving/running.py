@@ -15,6 +15,7 @@ from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.problems.kit import Given, Kit
+from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import preset
 from gumbeldore.search.samplers import Sampler, draw_seeds
 from gumbeldore.solving.board import Board
@@ -55,14 +56,16 @@ class Effort:
     def chosen(self) -> Sampler:
         """The sampler; one that plans for a number of sequences is told how many are asked for."""
         sampler: Any = preset(self.sampler) if isinstance(self.sampler, str) else self.sampler
-        return replace(sampler, sequences=self.sequences) if self.sequences and hasattr(sampler, "sequences") else sampler
+        if self.sequences is None or not isinstance(sampler, Adaptive):
+            return sampler
+        return replace(sampler, sequences=self.sequences, evaluations=None, effort=None)
 
     @property
     def limits(self) -> Limits:
         asked = self.time_limit is not None or self.sequences is not None
         by_name = isinstance(self.sampler, str)
         usual = TIME_LIMIT if by_name and not asked else None
-        repeat = asked and (self.time_limit is not None or not hasattr(self.chosen, "sequences"))
+        repeat = asked and (self.time_limit is not None or not isinstance(self.chosen, Adaptive))
         return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, greedy=by_name, repeat=repeat)
 
 
