@@ -148,7 +148,9 @@ def _theory(spec: Spec) -> Sampler:
 
 def _step(spec: Spec) -> Sampler:
     width, step = spec.beam("step:32x10")
-    return StepAndReconsider(width, step, nucleus=spec.number("p", 1.0), sigma=spec.sigma(0.0))
+    nucleus = spec.nucleus()
+    first = nucleus if nucleus == "auto" else nucleus[0]
+    return StepAndReconsider(width, step, nucleus=first, sigma=spec.sigma(0.0))
 
 
 def _adaptive(spec: Spec) -> Sampler:
