@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ def solved() -> InstanceSet:
 def test_their_costs_are_computed_anew_and_stand_beside_ours(tmp_path, solved):
     write_instances(tmp_path / "theirs.npz", solved)
     write_instances(tmp_path / "set.npz", InstanceSet(solved.kind, solved.arrays))
+    assert pickle.loads(pickle.dumps(SolutionsMethod.of("theirs", (solved,)))).answers  # worker processes get it
     arguments = ["--sets", str(tmp_path / "set.npz"), "--solutions", f"theirs={tmp_path / 'theirs.npz'}"]
     folder = str(tmp_path / "out")
     assert main(["evaluate", "tsp", *arguments, "--baselines", "nearest-neighbour", "--workers", "0", "--folder", folder]) == 0
@@ -34,7 +36,7 @@ def test_their_costs_are_computed_anew_and_stand_beside_ours(tmp_path, solved):
 
 
 def test_an_instance_that_they_did_not_solve_is_a_failure(solved):
-    method = SolutionsMethod("theirs", solved)
+    method = SolutionsMethod.of("theirs", (solved,))
     other = {"coordinates": np.zeros((6, 2))}
     known, unknown = method.solve([fingerprint(solved.instance(1)), fingerprint(other)])
     assert known.actions == (5, 4, 3, 2, 1)
@@ -48,7 +50,7 @@ def test_the_type_of_the_numbers_does_not_matter(solved):
 
 def test_instances_without_solutions_are_refused(solved):
     with pytest.raises(SettingsError, match="without solutions"):
-        SolutionsMethod("theirs", InstanceSet(solved.kind, solved.arrays))
+        SolutionsMethod.of("theirs", (InstanceSet(solved.kind, solved.arrays),))
 
 
 def test_solutions_without_a_label_are_refused(tmp_path, capsys):

@@ -24,6 +24,7 @@ from gumbeldore.files import check_writable, locked
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instance_files import read_instances
+from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.kit import Kit
 from gumbeldore.problems.policy_files import POLICY
 from gumbeldore.problems.shipped import choose
@@ -47,7 +48,9 @@ class EvaluateSettings:
     policies: tuple[str, ...] = ()  # files, folders of runs or names of policies that ship; `label=...` names it in the table
     samplers: tuple[str, ...] = ()  # such as greedy beam:16 wor:16x1,p=0.8 gd:32x4,sigma=0.05 preset:best; greedy if left out
     baselines: tuple[str, ...] = ()  # such as pyvrp:2s or nearest-neighbour
-    solutions: tuple[str, ...] = ()  # of another program, as label=FILE: a set like those of `gumbeldore label`
+    solutions: tuple[
+        str, ...
+    ] = ()  # of another program, as label=FILE (several may share a label): sets like those of `gumbeldore label`
     folder: Path = Path("runs/evaluate")  # table.csv, .json, .md, .png, and all answers
     first: int | None = None  # only the first so many instances of each set
     repeats: int = 1  # methods that draw at random are run with so many seeds
@@ -172,13 +175,16 @@ def _methods(kit: Kit, settings: EvaluateSettings, console: Console) -> list[Met
         for label, policy in policies.items()
         for text, sampler, nearest in samplers
     ]
-    return [*learned, *baselines, *(_solutions(kit, text) for text in settings.solutions)]
+    return [*learned, *baselines, *_solutions(kit, settings.solutions)]
 
 
-def _solutions(kit: Kit, text: str) -> SolutionsMethod:
-    label, equals, name = text.partition("=")
-    require(bool(label and equals and name), f"`solutions` must have the form label=FILE, got {text!r}.")
-    return SolutionsMethod(label, read_instances(name, kit.need("instance files", "instances")))
+def _solutions(kit: Kit, texts: tuple[str, ...]) -> list[SolutionsMethod]:
+    found: dict[str, list[InstanceSet]] = {}
+    for text in texts:
+        label, equals, name = text.partition("=")
+        require(bool(label and equals and name), f"`solutions` must have the form label=FILE, got {text!r}.")
+        found.setdefault(label, []).append(read_instances(name, kit.need("instance files", "instances")))
+    return [SolutionsMethod.of(label, sets) for label, sets in found.items()]
 
 
 def _policies(kit: Kit, settings: EvaluateSettings) -> dict[str, Network]:

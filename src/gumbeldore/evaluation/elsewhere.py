@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,24 +18,19 @@ from gumbeldore.problems.kit import Given, Kit
 
 @dataclass(frozen=True)
 class SolutionsMethod(Method):
-    """The labels of a set as answers. What they cost is computed anew, by the same code as that of all others; how long they took is not known."""
+    """The labels of sets as answers. What they cost is computed anew, by the same code as that of all others; how long they took is not known."""
 
     name: str
-    solved: InstanceSet
+    answers: dict[str, tuple[int, ...]]  # actions by the instance's fingerprint
 
-    def __post_init__(self) -> None:
-        require(self.solved.labels is not None, f"`solutions`: the file of `{self.name}` holds instances without solutions.")
-
-    @cached_property
-    def _actions(self) -> dict[str, tuple[int, ...]]:
-        assert self.solved.labels is not None
-        rows = enumerate(self.solved.labels.actions.tolist())
-        return {fingerprint(self.solved.instance(i)): tuple(action for action in row if action >= 0) for i, row in rows}
+    @classmethod
+    def of(cls, name: str, sets: Iterable[InstanceSet]) -> Self:
+        """Those of all these sets."""
+        return cls(name, {key: actions for each in sets for key, actions in _labels(name, each)})
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        content = hashlib.sha256(repr(sorted(self._actions.items())).encode())
-        return {"solutions": content.hexdigest()}
+        return {"solutions": hashlib.sha256(repr(sorted(self.answers.items())).encode()).hexdigest()}
 
     @property
     def random(self) -> bool:
@@ -49,7 +44,15 @@ class SolutionsMethod(Method):
 
     def solve(self, item: list[str]) -> list[Answer | Failure]:
         missing = Failure(f"`{self.name}` has no solution of this instance")
-        return [Answer(self._actions[key], 0.0) if key in self._actions else missing for key in item]
+        return [Answer(self.answers[key], 0.0) if key in self.answers else missing for key in item]
+
+
+def _labels(name: str, solved: InstanceSet) -> Iterator[tuple[str, tuple[int, ...]]]:
+    labels = solved.labels
+    require(labels is not None, f"`solutions`: a file of `{name}` holds instances without solutions.")
+    assert labels is not None
+    for index, row in enumerate(labels.actions.tolist()):
+        yield fingerprint(solved.instance(index)), tuple(action for action in row if action >= 0)
 
 
 def fingerprint(arrays: Arrays) -> str:
