@@ -36,7 +36,7 @@ def commands() -> list[str]:
     """All lines of blocks of commands that begin with our name, except for those with places to fill in, such as RUN."""
     blocks = [block for page in PAGES for block in re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)]
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("gumbeldore ")]
-    plain = {" ".join(shlex.split(line, comments=True)[1:]) for line in lines}
+    plain = {shlex.join(shlex.split(line, comments=True)[1:]) for line in lines}
     return sorted(line for line in plain if not re.search(r" (RUN|NEW|FILE|ADDRESS)", line))
 
 
