@@ -15,7 +15,7 @@ from gumbeldore.problems.finding import kit_named
 from gumbeldore.problems.instance_files import write_instances
 from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.kit import Architecture, Kit
-from gumbeldore.problems.reading import read_file, read_solution, reads, solution_cost
+from gumbeldore.problems.reading import instance_files, read_file, read_solution, solution_cost
 from gumbeldore.problems.tsp.kit import KIT as TSP_KIT
 
 
@@ -100,8 +100,9 @@ def test_the_ending_decides_where_several_formats_are_possible(tmp_path):
 def test_in_a_folder_solutions_and_other_files_are_not_instances(tmp_path):
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
     (tmp_path / "empty").write_text("")
-    found = {path.name for path in tmp_path.iterdir() if reads(path)}
-    assert found == set(OPTIMAL)
+    found, others = instance_files(tmp_path)
+    assert {path.name for path in found} == set(OPTIMAL)
+    assert {path.name for path in others} >= {"empty", "README.md"}
 
 
 class TestASolutionBeside:

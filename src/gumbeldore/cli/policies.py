@@ -45,7 +45,7 @@ def _table(policy: Shipped) -> Table:
     trained = policy.manifest.get("trained")
     title = f"{policy.name}: trained on {trained}" if trained else policy.name
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("test set", "search", "gap in % (95 % interval)"):
+    for heading in ("test set", "search", "gap in % (95 %)"):
         table.add_column(heading, no_wrap=True)
     results: list[dict[str, Any]] = policy.manifest.get("results", [])
     for result in results:

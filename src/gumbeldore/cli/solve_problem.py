@@ -101,8 +101,8 @@ def command(arguments: list[str]) -> int:
 
 def options(entry: Entry) -> tuple[Any, str]:
     """The settings of `gumbeldore solve` for one problem with its own defaults, and their description."""
-    small, recipe = entry.settings().sampler, default_recipe(entry)
-    sampler = SolveSampler(method=small.method, sigma=small.sigma)
+    usual, recipe = entry.settings("paper" if "paper" in entry.presets() else None).sampler, default_recipe(entry)
+    sampler = SolveSampler(method=usual.method, sigma=usual.sigma)
     base: Any = SolveSettings if entry.instances is None else FileSolveSettings
     if entry.kit.restrict is not None:
         base = RoutesSolveSettings
