@@ -86,32 +86,21 @@ class Workshop:
         return self.trained / "runs" / (step.name if isinstance(step, Imitate) or not step.follows else step.follows)
 
     def _train(self, step: Train) -> None:
-        problem, run = entry(step.problem), RunFolder(self._run(step))
-        train(
-            problem,
-            settings_of(step),
-            run.path,
-            resume=run.checkpoints.exist,
-            device=self.device,
-            workers=self.workers,
-            console=self.console,
-        )
+        run = RunFolder(self._run(step))
+        train(entry(step.problem), settings_of(step), run.path, **self._how(run))
         self._keep(run, step.name)
 
     def _imitate(self, step: Imitate) -> None:
         problem, run = entry(step.problem), RunFolder(self._run(step))
         path = self.labels(step.labels)
-        imitate(
-            problem,
-            settings_of(step),
-            {path: read_instances(path, problem.kit.instances)},
-            run.path,
-            resume=run.checkpoints.exist,
-            device=self.device,
-            workers=self.workers,
-            console=self.console,
-        )
+        labels = {path: read_instances(path, problem.kit.instances)}
+        imitate(problem, settings_of(step), labels, run.path, **self._how(run))
         self._keep(run, step.name)
+
+    def _how(self, run: RunFolder) -> dict[str, Any]:
+        """The options of a run, which goes on where it was."""
+        resume = run.checkpoints.exist
+        return {"resume": resume, "device": self.device, "workers": self.workers, "console": self.console}
 
     def _keep(self, run: RunFolder, name: str) -> None:
         write_atomically(self.policy_file(name), lambda temporary: shutil.copyfile(run / POLICY, temporary))

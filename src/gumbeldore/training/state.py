@@ -129,10 +129,12 @@ class Training(Generic[S]):
             chosen = select(solutions, self.generator)
             row = torch.arange(len(chosen), device=chosen.device)
             actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
+            part = state.rows(rows).compact()
+            if self.settings.recoveries:
+                self._recover(part, actions, seeds[rows])
             if self.settings.polish:
-                self._recover(state.rows(rows).compact(), actions, seeds[rows])
-                actions, objective = self._polished(state.rows(rows).compact(), actions, seeds[rows])
-            self.dataset.add(state.rows(rows), actions)
+                actions, objective = self._polished(part, actions, seeds[rows])
+            self.dataset.add(part, actions)
             total += objective.sum().item()
             yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
 

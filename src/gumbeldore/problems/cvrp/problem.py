@@ -240,11 +240,8 @@ class CVRP(Problem[CVRPState]):
         its end, from either end. Nothing is said of what follows a customer."""
         there = replay(self, state.compact(), actions, steps)
         coins = torch.rand(len(steps), generator=generator).to(steps.device) < 0.5
-        target = torch.where(
-            actions.gather(1, steps[:, None]).squeeze(1) % 2 == 1,
-            fullest_next(actions, steps, there.demands, there.capacity, coins),
-            actions.gather(1, steps[:, None]).squeeze(1),
-        )
+        action = actions.gather(1, steps[:, None]).squeeze(1)
+        target = torch.where(action % 2 == 1, fullest_next(actions, steps, there.demands, there.capacity, coins), action)
         example = replace(there, nodes=augment(there.nodes, generator), length=torch.zeros_like(there.length))
         return Examples(example, target, torch.full_like(there.demands, -1))
 
