@@ -48,7 +48,7 @@ def test_the_papers_supervised_settings_are_the_papers(entry):
 
 def test_the_papers_cvrp_settings_are_the_papers():
     paper = CATALOGUE["cvrp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0}
+    assert as_plain(paper.policy) == {"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0, "frame": 0}
     assert paper.training_problem == CVRP(100, (40, 100))
     assert paper.validation_problem == CVRP(100, 50)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 3.0)

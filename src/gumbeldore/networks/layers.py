@@ -41,10 +41,11 @@ class RoutingSize(TransformerSize):
 
     pointer: int = 0  # 1: another head, for training, that predicts what follows each node (`training.successor_weight`)
     local: int = 0  # 1: attention begins with windows around each node
+    frame: int = 0  # 1: nodes are seen from the current one: turned and mirrored, with distances
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pointer", "local"):
+        for name in ("pointer", "local", "frame"):
             require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
         width = self.d // self.heads
         require(not self.local or width >= 3, f"`local` needs heads of a width of at least 3, got `d` / `heads` = {width}.")

@@ -32,7 +32,7 @@ def with_square(points: Float[Tensor, "*axes 2"]) -> Float[Tensor, "*axes 3"]:
 def look_around(embedding: nn.Linear, blocks: Sequence[Block], square: int) -> None:
     """Sets the first three channels to the coordinates in [-1, 1]^2 and their square, and windows on most heads of all blocks.
 
-    Features 0 and 1 of the embedding are coordinates, feature `square` is that of `with_square`. Markers that are added later
+    Features 0 and 1 of the embedding are coordinates, feature `square` is that of `with_square`; no other enters these channels. Markers that are added later
     should leave these channels alone.
     """
     embedding.weight[:3], embedding.bias[:3] = 0, 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from gumbeldore.errors import ContractError
+from gumbeldore.networks.frame import DISTANCES, in_frame
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
 from gumbeldore.networks.locality import look_around, with_square
 from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
@@ -17,6 +18,7 @@ from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp.problem import CVRPState
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
+from gumbeldore.problems.geometry import points_at
 
 
 class Prepared(NamedTuple):
@@ -31,14 +33,17 @@ class CVRPPolicy(Network):
 
     The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop. With `pointer=1`
     it has another head, for training only, by which every customer predicts the node that follows it. With `local=1` attention
-    begins with windows around each node (`networks/locality.py`).
+    begins with windows around each node (`networks/locality.py`). With `frame=1` nodes are seen from the current one, on the way
+    to the depot (`networks/frame.py`).
     """
 
-    def __init__(self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512, pointer: int = 0, local: int = 0) -> None:
+    def __init__(
+        self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512, pointer: int = 0, local: int = 0, frame: int = 0
+    ) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local}
-        self.local = bool(local)
-        self.node_embedding = nn.Linear(5 if local else 4, d)
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local, "frame": frame}
+        self.local, self.frame = bool(local), bool(frame)
+        self.node_embedding = nn.Linear((5 if local else 4) + (DISTANCES if frame else 0), d)
         self.depot_start_node_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 2)
@@ -75,17 +80,40 @@ class CVRPPolicy(Network):
         """Depot, origin and choosable customers after all blocks, and which nodes they are."""
         order, blocked = cvrp_tokens(state)
         nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
-        x = self._embed(take(nodes, state, order), state, order)
+        features, others = take(nodes, state, order), nodes.new_empty(*order.shape, 0)
+        if self.frame:
+            features, others = self._framed(features, state, order, blocked)
+        x = self._embed(features, others, state, order)
         return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
 
+    def _framed(
+        self,
+        features: Float[Tensor, "row token 3"],
+        state: CVRPState,
+        order: Int[Tensor, "row token"],
+        blocked: Bool[Tensor, "row 1 1 token"] | None,
+    ) -> tuple[Float[Tensor, "row token 3"], Float[Tensor, "row token 2"]]:
+        """The features with coordinates as seen from the current node on the way to the depot, and the distances from both."""
+        candidates = (order != 0) & (order != state.current[:, None])
+        if blocked is not None:
+            candidates &= ~blocked[:, 0, 0]
+        points = features[..., :2]
+        here = points_at(state.nodes, state.instance, state.current).to(points.dtype)
+        seen, distances = in_frame(points, here, points[:, 0], candidates)
+        return torch.cat([seen, features[..., 2:]], -1), distances
+
     def _embed(
-        self, features: Float[Tensor, "row token 3"], state: CVRPState, order: Int[Tensor, "row token"]
+        self,
+        features: Float[Tensor, "row token 3"],
+        others: Float[Tensor, "row token other"],
+        state: CVRPState,
+        order: Int[Tensor, "row token"],
     ) -> Float[Tensor, "row token d"]:
         """Embedding and markers in one matrix product: two more features say which token is the depot, and the origin."""
         capacity = capacity_ratio(state, features.dtype)[:, None].expand(order.shape)
         is_depot, is_origin = (order == 0).to(features.dtype), (order == state.current[:, None]).to(features.dtype)
         square = with_square(features[..., :2])[..., 2:] if self.local else features[..., :0]
-        features = torch.cat([features, capacity[..., None], square, torch.stack([is_depot, is_origin], -1)], -1)
+        features = torch.cat([features, capacity[..., None], square, others, torch.stack([is_depot, is_origin], -1)], -1)
         weight = torch.cat([self.node_embedding.weight, self.depot_start_node_marker.weight.t()], 1)
         return linear(features, weight, self.node_embedding.bias)
 

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gumbeldore.errors import ContractError
+from gumbeldore.networks.frame import DISTANCES, in_frame
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
 from gumbeldore.networks.locality import look_around, with_square
 from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
@@ -19,9 +20,9 @@ from gumbeldore.problems.tsp.tokens import tsp_tokens
 
 
 class Prepared(NamedTuple):
-    """What does not change during a search: the embedded cities and the folded blocks."""
+    """What does not change during a search: the cities, embedded unless they are seen in a frame, and the folded blocks."""
 
-    cities: Float[Tensor, "batch city d"]
+    cities: Float[Tensor, "batch city d_or_2"]
     blocks: Stack | FoldedStack
 
 
@@ -30,14 +31,16 @@ class TSPPolicy(Network):
 
     The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop. With `pointer=1` it has
     another head, for training only, by which every city predicts the one that follows it. With `local=1` attention begins with
-    windows around each city (`networks/locality.py`).
+    windows around each city (`networks/locality.py`). With `frame=1` cities are seen from the current one (`networks/frame.py`).
     """
 
-    def __init__(self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0) -> None:
+    def __init__(
+        self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0, frame: int = 0
+    ) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local}
-        self.local = bool(local)
-        self.node_embedding = nn.Linear(3 if local else 2, d)
+        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local, "frame": frame}
+        self.local, self.frame = bool(local), bool(frame)
+        self.node_embedding = nn.Linear((3 if local else 2) + (DISTANCES if frame else 0), d)
         self.first_last_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 1)
@@ -50,7 +53,7 @@ class TSPPolicy(Network):
         """Embeds the cities and folds the blocks once; with gradients there is nothing to prepare."""
         if torch.is_grad_enabled():
             return None
-        return Prepared(self._embed(state), self.graph_encoder.prepare())
+        return Prepared(self._cities(state), self.graph_encoder.prepare())
 
     def forward(self, state: TSPState, context: Prepared | None = None) -> Float[Tensor, "row city"]:
         x, order = self._tokens(state, context)
@@ -74,7 +77,12 @@ class TSPPolicy(Network):
     ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"]]:
         """Origin, choosable cities and destination after all blocks, and which cities they are."""
         order, blocked = tsp_tokens(state)
-        x = take(self._embed(state) if context is None else context.cities, state, order)
+        x = take(self._cities(state) if context is None else context.cities, state, order)
+        if self.frame:
+            candidates = torch.ones_like(order, dtype=torch.bool) if blocked is None else ~blocked[:, 0, 0]
+            candidates[:, 0] = candidates[:, -1] = False
+            seen, distances = in_frame(x, x[:, 0], x[:, -1], candidates)
+            x = self._embed(seen, distances)
         x[:, 0] += self.first_last_marker.weight[0]
         x[:, -1] += self.first_last_marker.weight[1]
         return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
@@ -85,9 +93,12 @@ class TSPPolicy(Network):
         logits = self.policy_linear_out(x[:, 1:-1]).squeeze(-1)
         return logits.new_zeros(state.visited.shape).scatter(1, order[:, 1:-1], logits)
 
-    def _embed(self, state: TSPState) -> Float[Tensor, "batch city d"]:
+    def _cities(self, state: TSPState) -> Float[Tensor, "batch city d_or_2"]:
         points = state.coordinates.to(self.node_embedding.weight.dtype)
-        return self.node_embedding(with_square(points) if self.local else points)
+        return points if self.frame else self._embed(points, points[..., :0])
+
+    def _embed(self, points: Float[Tensor, "*axes 2"], others: Float[Tensor, "*axes other"]) -> Float[Tensor, "*axes d"]:
+        return self.node_embedding(torch.cat([with_square(points) if self.local else points, others], -1))
 
     def row_bytes(self, state: TSPState) -> int:
         return row_bytes(state, self.graph_encoder.blocks)
