@@ -17,6 +17,7 @@ from gumbeldore.files import write_atomically
 @contextmanager
 def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[float, float] = (5, 5)) -> Iterator[Any]:
     """Yields the figure's axes (an array if there are several) and saves the figure afterwards."""
+    from matplotlib.backend_bases import FigureCanvasBase
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -28,6 +29,7 @@ def saved_figure(path: str | Path, rows: int = 1, columns: int = 1, size: tuple[
         write_atomically(Path(path), lambda temporary: figure.savefig(temporary, dpi=110, format=kind))
     finally:
         figure.clear()
+        FigureCanvasBase(figure)  # in place of the one that drew, whose megabytes live as long as anybody has the axes
         gc.collect()  # thousands of objects that refer to each other, which a long training would gather otherwise
 
 

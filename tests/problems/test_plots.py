@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import json
+import tracemalloc
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import RendererAgg
 
-from gumbeldore.cli.curves import plot_training
+from gumbeldore.cli import curves
+from gumbeldore.cli.curves import Curves, plot_training
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.gomoku.plot import plot_game
 from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.problems.tsp.plot import plot_tours
+from gumbeldore.training.checkpoint import iterate_metrics
 
 POINTS = np.random.RandomState(0).uniform(size=(9, 2))
 BLACK, RED, BLUE = (0, 0, 0), (214, 39, 40), (31, 119, 180)
@@ -98,3 +104,65 @@ def test_training_curves_are_drawn(tmp_path):
     plot_training(tmp_path / "training.png", lines)
     found = shades(tmp_path / "training.png")
     assert min(found.get(colour, 0) for colour in (BLUE, (255, 127, 14), (44, 160, 44))) > 50
+
+
+def test_a_picture_leaves_nothing_of_what_drew_it(tmp_path):
+    """Not even until the next collection, which comes rarely in a large heap."""
+    gc.collect()
+    gc.disable()
+    try:
+        plot_training(tmp_path / "training.png", [{"epoch": e, "loss": 1 / e, "validation": -5.0} for e in (1, 2, 3)])
+        assert not [thing for thing in gc.get_objects() if type(thing) is RendererAgg]
+    finally:
+        gc.enable()
+
+
+def lines(count: int) -> list[dict[str, float]]:
+    """Epochs of two stages, some of which improve."""
+    stages = ({"stage": 1 + (e > count // 3)} for e in range(1, count + 1))
+    return [
+        {"epoch": e, "loss": e % 7, "sampled": -e, "validation": -2 * e, "improved": e % 50 == 1} | s
+        for e, s in enumerate(stages, 1)
+    ]
+
+
+def test_a_curve_shows_every_epoch_as_long_as_there_are_not_more_than_points(monkeypatch):
+    monkeypatch.setattr(curves, "POINTS", 100)
+    assert Curves.of(lines(100)).points == [(e, e % 7, -2 * e, -e) for e in range(1, 101)]
+
+
+@pytest.mark.parametrize("count", [101, 102, 200, 201, 999])
+def test_with_more_epochs_a_point_is_a_mean_and_improvements_and_stages_are_all_there(monkeypatch, count):
+    monkeypatch.setattr(curves, "POINTS", 100)
+    found = Curves.of(lines(count))
+    assert 50 <= len(found.points) <= 100
+    each = found.points[0][0] * 2 - 1  # the first epoch is 1
+    parts = [lines(count)[start : start + int(each)] for start in range(0, count, int(each))]
+    names = ("epoch", "loss", "validation", "sampled")
+    assert found.points == pytest.approx(
+        np.array([[np.mean([line[name] for line in part]) for name in names] for part in parts])
+    )
+    assert found.better == [(e, -2 * e) for e in range(1, count + 1, 50)]
+    assert found.begins == [count // 3 + 1]
+
+
+def test_lines_without_what_is_drawn_are_left_out_and_what_was_sampled_is_drawn_if_all_have_it(monkeypatch):
+    monkeypatch.setattr(curves, "POINTS", 2)
+    whole = [{"epoch": e, "loss": 1.0, "validation": -1.0, "sampled": -1.0} for e in range(1, 5)]
+    assert Curves.of([{"epoch": 9}, *whole]).points == [(1.5, 1, -1, -1), (3.5, 1, -1, -1)]
+    del whole[3]["sampled"]
+    assert Curves.of(whole).points == [(1.5, 1, -1, -1), (3.5, 1, -1)]
+
+
+def test_curves_of_a_long_run_need_little_memory(tmp_path):
+    """Half of the bytes that its metrics have, which would not suffice for a list of them."""
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps(line | {"improved": False}) + "\n" for line in lines(20_000)))
+    tracemalloc.start()
+    try:
+        found = Curves.of(iterate_metrics(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.points[-1][0] == pytest.approx(20_000, rel=0.01)
+    assert peak < path.stat().st_size / 2

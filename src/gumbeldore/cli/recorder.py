@@ -17,7 +17,7 @@ from gumbeldore.errors import DiskFullError, GumbeldoreError
 from gumbeldore.policy import Network
 from gumbeldore.problems.policy_files import POLICY, save_policy
 from gumbeldore.training.algorithm import Epoch
-from gumbeldore.training.checkpoint import MetricsFile, read_metrics, save_state
+from gumbeldore.training.checkpoint import MetricsFile, iterate_metrics, save_state
 from gumbeldore.training.divergence import DivergenceError
 
 PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
@@ -67,7 +67,7 @@ class Recorder:
         if not now and time.monotonic() - self._drawn < PLOT_SECONDS:
             return
         try:
-            plot_training(self.folder / PLOT, read_metrics(self.folder / METRICS), self.cost)
+            plot_training(self.folder / PLOT, iterate_metrics(self.folder / METRICS), self.cost)
         except DiskFullError as error:
             self.tell(str(error))
         self._drawn = time.monotonic()

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -144,18 +144,34 @@ class MetricsFile:
 
 def read_metrics(path: str | Path) -> list[dict[str, Any]]:
     """The whole lines of a metrics file; what is damaged, or cut off by a crash, is left out."""
-    return _parsed(Path(path))[0]
+    return list(iterate_metrics(path))
+
+
+def iterate_metrics(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The same, one after the other: a long run has more lines than there should be in memory at a time."""
+    return (line for line in _lines(Path(path)) if line is not None)
 
 
 def _parsed(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The whole lines, and how many others there are; a last one that a crash cut off does not count."""
+    lines = list(_lines(path))
+    whole = [line for line in lines if line is not None]
+    return whole, len(lines) - len(whole)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
+    """Line by line what it says, None where it is damaged; without a last one that a crash cut off."""
     if not path.is_file():
-        return [], 0
-    *whole, _ = path.read_text(errors="replace").split("\n")
-    lines = []
-    for line in whole:
-        with suppress(ValueError, RecursionError):
-            parsed = json.loads(line)
-            if isinstance(parsed, dict) and type(parsed.get("epoch")) is int:
-                lines.append(parsed)
-    return lines, len(whole) - len(lines)
+        return
+    with open(path, errors="replace") as handle:
+        for text in handle:
+            if text.endswith("\n"):
+                yield _line(text)
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    with suppress(ValueError, RecursionError):
+        parsed = json.loads(text)
+        if isinstance(parsed, dict) and type(parsed.get("epoch")) is int:
+            return parsed
+    return None
