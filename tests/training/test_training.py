@@ -88,6 +88,34 @@ def test_the_best_policy_generates_and_the_dataset_grows_until_it_improves():
     assert epochs[-1].best_validation == values[-1]
 
 
+def test_a_window_keeps_the_solutions_of_the_last_epochs_whatever_improves():
+    settings = TrainingSettings(epochs=6, instances=10, batches=2, batch_size=8, learning_rate=0.02, window=3)
+    epochs = list(self_improve(TSP(CITIES), fresh_policy(), SAMPLER, validation=validation(), settings=settings))
+    assert [epoch.dataset_size for epoch in epochs] == [10, 20, 30, 30, 30, 30]
+    assert any(epoch.improved for epoch in epochs)
+    (group,) = epochs[-1].checkpoint()["dataset"]
+    assert group["age"].tolist() == [2] * 10 + [1] * 10 + [0] * 10
+
+
+def test_a_run_with_a_window_resumes_bit_for_bit():
+    def run(policy, settings, resume=None):
+        return list(self_improve(TSP(CITIES), policy, SAMPLER, validation=validation(), settings=settings, resume=resume))
+
+    settings, whole, halves = replace(SETTINGS, epochs=4, window=2), fresh_policy(), fresh_policy()
+    run(whole, settings)
+    saved = copy.deepcopy(run(halves, replace(settings, epochs=2))[-1].checkpoint())
+    again = fresh_policy()
+    epochs = run(again, settings, saved)
+    assert [epoch.dataset_size for epoch in epochs] == [2 * SETTINGS.instances] * 2
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("wrong", [{"window": 0}, {"window": 2, "dataset_grows": False}])
+def test_a_window_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(SettingsError, match="`window`"):
+        TrainingSettings(**wrong)
+
+
 class Recording(StochasticBeamSearch):
     """Remembers the weights of every policy that it samples from."""
 

@@ -48,6 +48,17 @@ def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tenso
     return noise.argsort(dim=1, stable=True)[:, :count]
 
 
+def drawn_apart(seeds: Int[Tensor, " row"], kinds: int, forms: int, count: int) -> Int[Tensor, "row variant"]:
+    """`count` different numbers kind * `forms` + form for each seed, in random order, 0 before all others.
+
+    No kind comes again before all others have come as often: kinds differ more than forms.
+    """
+    order = drawn_first(seeds, kinds * forms, kinds * forms)
+    place = torch.empty_like(order).scatter_(1, order, torch.arange(kinds * forms, device=order.device).expand_as(order))
+    again = place.view(-1, kinds, forms).argsort(2).argsort(2).flatten(1)  # how often the kind has come before
+    return order.gather(1, again.gather(1, order).argsort(dim=1, stable=True)[:, :count])
+
+
 def rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"]:
     """Rows outside the unit square moved and scaled (one factor for both axes) to fit; the others unchanged."""
     low = points.amin(1, keepdim=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -76,3 +77,14 @@ class AnyOf(Problem[S], Generic[S]):
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         return self.problems[0].key(state)
+
+
+def any_of(problems: Iterable[Problem[S]]) -> Problem[S]:
+    """A mixture of them, or the only one there is."""
+    found = tuple(problems)
+    return found[0] if len(found) == 1 else AnyOf(found)
+
+
+def numbers(given: int | tuple[int, ...]) -> tuple[int, ...]:
+    """A setting that is one number or several."""
+    return (given,) if isinstance(given, int) else given

@@ -184,8 +184,6 @@ def _epochs(training: Training[S], fill: Callable[[], Iterator[Progress]] | None
         clock.lap("validating")
         training.stage_seconds += ranks().told(sum(clock.seconds.values()))
         improved = training.judge(validation)
-        if improved and fill is not None:
-            training.dataset.clear()
         yield Epoch(
             index=training.epoch,
             stage=training.stage + 1,

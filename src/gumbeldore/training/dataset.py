@@ -17,6 +17,10 @@ RECOVERED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
+SOLVED = ("actions", "steps", "age")
+"""What a group knows of its instances' solutions."""
+
+
 @dataclass(frozen=True)
 class Group(Generic[S]):
     """Instances of one size with a solution each; if there are `steps`, so many actions of it are a policy's own, good or not."""
@@ -24,12 +28,20 @@ class Group(Generic[S]):
     state: S  # initial
     actions: Int[Tensor, "row depth"]
     steps: Int[Tensor, " row"] | None = None
+    age: Int[Tensor, " row"] | None = None  # in epochs; None: not known, and 0
 
     def joined(self, other: Group[S]) -> Group[S]:
         depth = max(self.actions.shape[1], other.actions.shape[1])
-        steps = None if self.steps is None or other.steps is None else torch.cat([self.steps, other.steps])
         actions = torch.cat([_pad(self.actions, depth), _pad(other.actions, depth)])
-        return Group(type(self.state).concatenate([self.state, other.state]), actions, steps)
+        steps, age = _both(self.steps, other.steps), _both(self.age, other.age)
+        return Group(type(self.state).concatenate([self.state, other.state]), actions, steps, age)
+
+    def older(self, epochs: int) -> Group[S]:
+        """An epoch later: without those that are then as old as that."""
+        age = torch.ones(len(self.actions), dtype=torch.long) if self.age is None else self.age + 1
+        young = (age < epochs).nonzero().squeeze(1)
+        steps = None if self.steps is None else self.steps[young]
+        return Group(self.state.rows(young).compact(), self.actions[young], steps, age[young])
 
     def is_like(self, other: Group[S]) -> bool:
         return shapes(self.state) == shapes(other.state) and (self.steps is None) == (other.steps is None)
@@ -51,7 +63,7 @@ class Dataset(Generic[S]):
         With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there.
         """
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
-        new = Group(state.compact(), actions, steps)
+        new = Group(state.compact(), actions, steps, torch.zeros(len(actions), dtype=torch.long))
         for index, known in enumerate(self.groups):
             if known.is_like(new):
                 self.groups[index] = known.joined(new)
@@ -60,6 +72,11 @@ class Dataset(Generic[S]):
 
     def clear(self) -> None:
         self.groups.clear()
+
+    def grow_older(self, epochs: int) -> None:
+        """To be called before the additions of each epoch, if only those of the last `epochs` are to be kept."""
+        older = (group.older(epochs) for group in self.groups)
+        self.groups = [group for group in older if len(group.actions)]
 
     def sample(self, problem: Problem[S], count: int, generator: torch.Generator) -> Examples[S]:
         """`count` training examples of uniformly drawn solutions, all of one instance size."""
@@ -81,17 +98,22 @@ class Dataset(Generic[S]):
 
     def to_plain(self) -> list[dict[str, Tensor]]:
         """Tensors only, for a checkpoint."""
-        named = ({"actions": group.actions} | ({} if group.steps is None else {"steps": group.steps}) for group in self.groups)
-        return [{**group.state.tensors(), **solved} for group, solved in zip(self.groups, named, strict=True)]
+        named = ({name: getattr(group, name) for name in SOLVED} for group in self.groups)
+        known = ({name: tensor for name, tensor in solved.items() if tensor is not None} for solved in named)
+        return [{**group.state.tensors(), **solved} for group, solved in zip(self.groups, known, strict=True)]
 
     @classmethod
     def from_plain(cls, plain: Sequence[Mapping[str, Any]], state_type: type[S], device: torch.device | str) -> Dataset[S]:
         groups = []
         for group in plain:
             tensors = {name: tensor.to(device) for name, tensor in group.items()}
-            actions, steps = tensors.pop("actions"), tensors.pop("steps", None)
-            groups.append(Group(state_type(**tensors), actions, steps))
+            solved = {name: tensors.pop(name) for name in SOLVED if name in tensors}
+            groups.append(Group(state_type(**tensors), **solved))
         return cls(groups)
+
+
+def _both(mine: Int[Tensor, " row"] | None, theirs: Int[Tensor, " other"] | None) -> Int[Tensor, " both"] | None:
+    return None if mine is None or theirs is None else torch.cat([mine, theirs])
 
 
 def _pad(actions: Int[Tensor, "row depth"], depth: int) -> Int[Tensor, "row padded"]:

@@ -37,6 +37,7 @@ class TrainingSettings:
     )
     generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
+    window: int | None = None  # epochs whose solutions are learnt from, improved or not; None: as `dataset_grows` says
     averaging: float = (
         0.0  # what a step keeps of the running mean of the weights, which is judged and used instead of them; 0: off
     )
@@ -63,6 +64,11 @@ class TrainingSettings:
         require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
         weight = self.successor_weight
         require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
+        require(self.window is None or self.window >= 1, f"`window` must be at least 1, or None, got {self.window}.")
+        require(
+            self.window is None or self.dataset_grows,
+            f"`window` needs `dataset_grows`, which is off, got {self.window}: fresh data in every epoch is a window of 1.",
+        )
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
         require(0 <= self.seed < SEEDS, f"`seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
 

@@ -121,7 +121,9 @@ class Training(Generic[S]):
         generating = self.best_policy if self.settings.generate_with_best else self.averaged
         state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator)
         seeds = draw_seeds(state.row_count, self.generator)
-        if not self.settings.dataset_grows:
+        if self.settings.window is not None:
+            self.dataset.grow_older(self.settings.window)
+        elif not self.settings.dataset_grows:
             self.dataset.clear()
         total = 0.0
         self.workers.load(generating)
@@ -243,9 +245,11 @@ class Training(Generic[S]):
             yield Progress(self.epoch, "validating", rows.stop, count, total / rows.stop)
 
     def judge(self, value: float) -> bool:
-        """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset."""
+        """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset, unless that is a window or given."""
         if not value > self.best_validation:
             return False
+        if self.settings.window is None and not self.dataset_is_given:
+            self.dataset.clear()
         self.best_policy.load_state_dict(self.averaged.state_dict())
         self.best_validation, self.best_epoch = value, self.epoch
         return True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.problem import Problem
 from gumbeldore.problems.cvrp import published
 from gumbeldore.problems.cvrp.baselines import BASELINES
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
@@ -19,6 +21,22 @@ from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.routes import EXPORTS, routes
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Kit, Record
+from gumbeldore.problems.mixture import any_of, numbers
+
+
+@dataclass(frozen=True)
+class Deliveries:
+    """Random customers. Several numbers of them: each epoch draws one."""
+
+    customers: int | tuple[int, ...] = 100
+    capacity: int | tuple[int, int] = 50  # of the vehicle; two numbers: uniform between them
+    nearest: int | None = None  # allows only so many nearest customers, for inference
+
+    def __post_init__(self) -> None:
+        self.build()  # raises where a value is out of range
+
+    def build(self) -> Problem[Any]:
+        return any_of(CVRP(customers, self.capacity, self.nearest) for customers in numbers(self.customers))
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:
@@ -33,7 +51,7 @@ def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> No
 KIT = Kit(
     "cvrp",
     "capacitated vehicle routing",
-    problem=CVRP(),
+    problem=Deliveries(),
     architectures={
         "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network", published=published.BQ),
         "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, Variants, precise, replay
+from gumbeldore.problem import Examples, Problem, State, Variants, precise, replay, step_some
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
     augment,
     check_nearest,
-    drawn_first,
+    drawn_apart,
     isometry,
     nearest_candidates,
     points_at,
@@ -171,14 +171,22 @@ class CVRP(Problem[CVRPState]):
         return int((~state.visited).sum(1).max())
 
     def variants(self, state: CVRPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[CVRPState]:
-        """Isometries of the square. Customers keep their numbers, so solutions need no translation."""
-        drawn = drawn_first(seeds, ISOMETRIES, count)
-        rows = torch.arange(len(drawn), device=state.device).repeat_interleave(drawn.shape[1])
-        same, tag = state.rows(rows).compact(), drawn.flatten()
-        return Variants(replace(same, nodes=isometry(same.nodes, tag)), tag, drawn.shape[1])
+        """Customers to begin with, or none, each under some isometry of the square. The tag is 1 + that customer, or 0."""
+        drawn = drawn_apart(seeds, 1 + state.visited.shape[1], ISOMETRIES, count)
+        count = drawn.shape[1]
+        rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
+        same, first = state.rows(rows).compact(), drawn.flatten() // ISOMETRIES
+        same = replace(same, nodes=isometry(same.nodes, drawn.flatten() % ISOMETRIES))
+        return Variants(step_some(self, same, self._begin(first), first > 0), first, count)
 
     def translated(self, state: CVRPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
-        return actions
+        """A customer to begin with is the first action. Others keep their numbers."""
+        begun = torch.cat([self._begin(tag)[:, None], actions[:, :-1]], 1)
+        return torch.where((tag > 0)[:, None], begun, actions)
+
+    def _begin(self, tag: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
+        """The first action of a variant with this tag, if it has one."""
+        return 2 * (tag - 1).clamp(min=0) + 1
 
     def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
         """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""

@@ -24,7 +24,7 @@ from gumbeldore.problems.jssp.problem import JSSP
 from gumbeldore.problems.jssp.schedules import EXPORTS
 from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.problems.kit import Architecture, Form, Kit, Record
-from gumbeldore.problems.mixture import AnyOf
+from gumbeldore.problems.mixture import any_of, numbers
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,7 @@ class JobShops:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        jobs, machines = ((n,) if isinstance(n, int) else n for n in (self.jobs, self.machines))
-        shops = tuple(JSSP(*size) for size in product(jobs, machines))
-        return shops[0] if len(shops) == 1 else AnyOf(shops)
+        return any_of(JSSP(*size) for size in product(numbers(self.jobs), numbers(self.machines)))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.problem import Problem
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Kit
+from gumbeldore.problems.mixture import any_of, numbers
 from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES
 from gumbeldore.problems.tsp.bq import TSPPolicy
@@ -24,6 +27,20 @@ from gumbeldore.problems.tsp.problem import TSP
 from gumbeldore.problems.tsp.tours import EXPORTS
 
 
+@dataclass(frozen=True)
+class Tours:
+    """Random cities. Several numbers of them: each epoch draws one."""
+
+    cities: int | tuple[int, ...] = 100
+    nearest: int | None = None  # allows only so many nearest cities, for inference
+
+    def __post_init__(self) -> None:
+        self.build()  # raises where a value is out of range
+
+    def build(self) -> Problem[Any]:
+        return any_of(TSP(cities, self.nearest) for cities in numbers(self.cities))
+
+
 def compare(path: Path, instance: Arrays, solutions: Sequence[Sequence[int]], titles: Sequence[str]) -> None:
     plot_tours(path, instance["coordinates"], [[0, *actions] for actions in solutions], titles)
 
@@ -35,7 +52,7 @@ def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> No
 KIT = Kit(
     "tsp",
     "travelling salesman",
-    problem=TSP(),
+    problem=Tours(),
     architectures={
         "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network", published=published.BQ),
         "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),

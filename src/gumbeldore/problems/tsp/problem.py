@@ -17,7 +17,7 @@ from gumbeldore.problems.geometry import (
     all_true,
     augment,
     check_nearest,
-    drawn_first,
+    drawn_apart,
     isometry,
     nearest_candidates,
     points_at,
@@ -187,9 +187,9 @@ class TSP(Problem[TSPState]):
         return torch.cat([actions[:, :kept], path.gather(1, order)[:, 1:-1]], 1)
 
     def variants(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TSPState]:
-        """Isometries of the square, and other cities to begin with. The tag is that city."""
+        """Other cities to begin with, each under some isometry of the square. The tag is that city."""
         cities = state.visited.shape[1]
-        drawn = drawn_first(seeds, ISOMETRIES * cities, count)
+        drawn = drawn_apart(seeds, cities, ISOMETRIES, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
         same = state.rows(rows).compact()
