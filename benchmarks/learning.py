@@ -1,7 +1,7 @@
 """What a policy learns per core-second, by recipe; and where it loses.
 
     python benchmarks/learning.py curves --minutes 4 --seeds 3      # validation gap against core-seconds, from scratch
-    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,all
+    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,frame
     python benchmarks/learning.py diagnose --only tsp50 --minutes 8 # why: labels alone against recoveries
 
 Every run is a process with one thread that stops after its core-seconds, whatever else the machine does, and writes one file to
@@ -66,6 +66,8 @@ PLAIN: Tree = {
 POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
 SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
 RECOVER: Tree = {"training": {"recoveries": 16}}
+KEPT: Tree = {"training": {"window": 8}}
+FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
 
@@ -78,13 +80,15 @@ def starts(problem: str) -> Tree:
 def recipes(problem: str) -> dict[str, list[Tree]]:
     """By name, from the paper's to all that we know; each is a list of changes."""
     start = starts(problem)
-    return {
+    found = {
         "plain": [PLAIN],
         "polish": [PLAIN, POLISH],
         "start": [PLAIN, POLISH, start],
         "batches": [PLAIN, POLISH, start, SMALL],
-        "all": [PLAIN, POLISH, start, SMALL, RECOVER],
+        "recover": [PLAIN, POLISH, start, SMALL, RECOVER],
+        "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
+    return found if problem == "jssp" else {**found, "frame": [*found["window"], FRAME]}
 
 
 SAYS = {
@@ -92,7 +96,9 @@ SAYS = {
     "polish": "greedy solutions, polished by local search",
     "start": "... and windows (routes) or successors (shops)",
     "batches": "... and batches of 128, averaged weights",
-    "all": "... and recoveries",
+    "recover": "... and recoveries",
+    "window": "... and solutions of the last eight epochs, improved or not",
+    "frame": "... and nodes seen from the current one (routes)",
 }
 
 
@@ -176,9 +182,10 @@ def curves(options: argparse.Namespace, console: Console) -> None:
         for seed in range(options.seeds)
         for case in options.only.split(",")
         for name in names
+        if name in recipes(CASES[case][0])
     ]
     results = measured(jobs, options.workers, console)
-    cases = {case: {name: of(results, case, name) for name in names} for case in options.only.split(",")}
+    cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in options.only.split(",")}
     draw(options.figures / "learning.png", cases)
     console.print(table(cases), markup=False)
 
@@ -209,26 +216,26 @@ def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
 
 def table(cases: dict[str, dict[str, list[list[Tree]]]]) -> str:
     """Markdown: the gap at the end, as mean and standard deviation over seeds."""
-    names = list(next(iter(cases.values())))
+    names = list(dict.fromkeys(name for by_recipe in cases.values() for name in by_recipe))
     lines = [f"| recipe | {' | '.join(cases)} |", "|---|" + "---|" * len(cases)]
     for name in names:
         cells = []
         for by_recipe in cases.values():
-            ends = [at(points, float("inf")) for points in by_recipe[name]]
-            cells.append(f"{fmean(ends):.2f} ± {stdev(ends) if len(ends) > 1 else float('nan'):.2f} %")
+            ends = [at(points, float("inf")) for points in by_recipe.get(name, [])]
+            cells.append(f"{fmean(ends):.2f} ± {stdev(ends) if len(ends) > 1 else float('nan'):.2f} %" if ends else "")
         lines.append(f"| {SAYS[name]} (`{name}`) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def diagnose(options: argparse.Namespace, console: Console) -> None:
-    """Labels alone (`batches`) against recoveries (`all`): examples seen, remaining length, and the noise of a validation."""
+    """Labels alone (`batches`) against recoveries (`recover`): examples seen, remaining length, and the noise of a validation."""
     case = options.only.split(",")[0]
     results = measured(
-        [(case, name, 0, options.minutes, options.instances) for name in ("batches", "all")], options.workers, console
+        [(case, name, 0, options.minutes, options.instances) for name in ("batches", "recover")], options.workers, console
     )
     runs = {result["recipe"]: result["points"] for result in results}
     state, reference = instances(case, options.instances)
-    problem = settings_of(case, "all", 0).training_problem
+    problem = settings_of(case, "recover", 0).training_problem
     tours = problem.polish(state, first_solutions(problem, state), effort=LONG, seeds=torch.arange(options.instances))
     policies = {name: trained(case, name, "end") for name in runs}
     lost = {name: loss_by_remaining(problem, policy, state, tours) for name, policy in policies.items()}
@@ -273,7 +280,7 @@ def loss_by_remaining(problem: Any, policy: Any, state: Any, tours: torch.Tensor
 
 def noise(problem: Any, case: str, state: Any, reference: float) -> str:
     """How often a validation on few instances takes the worse of two policies (the middle and the end of a run) for the better one."""
-    middle, end = (greedy_objective(problem, trained(case, "all", when), state) for when in ("middle", "end"))
+    middle, end = (greedy_objective(problem, trained(case, "recover", when), state) for when in ("middle", "end"))
     difference = 100 * (middle - end) / reference
     lines = [
         f"From the middle to the end of a run greedy gained {difference.mean():.3f} points of gap, with a standard deviation of "
@@ -295,7 +302,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--minutes", type=float, default=4.0, help="of one core, per run")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10", help="cases; the first one is diagnosed")
-    parser.add_argument("--recipes", default="plain,polish,start,batches,all")
+    parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,frame")
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
     parser.add_argument("--figures", type=Path, default=FIGURES)

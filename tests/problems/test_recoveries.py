@@ -157,6 +157,16 @@ def test_examples_after_so_many_steps_are_the_states_after_them(name: str) -> No
     assert gained == pytest.approx(scale * (problem.objective(here) - problem.objective(there)), abs=1e-5)
 
 
+def test_the_prefix_of_routes_is_the_state_after_so_many_steps() -> None:
+    problem = CVRP(9, (12, 30))
+    state, actions = solved(problem, 50)
+    steps = torch.arange(50) % 10
+    quick, slow = problem.prefix(state, actions, steps), replay(problem, state, actions, steps)
+    for name, tensor in slow.tensors().items():
+        assert name == "length" or torch.equal(tensor, getattr(quick, name)), name
+    assert not quick.length.any()
+
+
 def test_the_next_route_is_the_fullest_from_either_end() -> None:
     """Routes 0 1 | 2 3 | 4 5 with loads 5, 9 and 7: after the first one, the second one is next."""
     actions = torch.tensor([[1, 2, 5, 6, 9, 10]]).expand(40, -1)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, Variants, precise, replay, step_some
+from gumbeldore.problem import Examples, Problem, State, Variants, precise, step_some
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -246,12 +246,28 @@ class CVRP(Problem[CVRPState]):
     ) -> Examples[CVRPState]:
         """Where a subtour ends, any other could be next, either way round. As in `examples`, it is the one with the least capacity left at
         its end, from either end. Nothing is said of what follows a customer."""
-        there = replay(self, state.compact(), actions, steps)
+        there = self.prefix(state, actions, steps)
         coins = torch.rand(len(steps), generator=generator).to(steps.device) < 0.5
         action = actions.gather(1, steps[:, None]).squeeze(1)
         target = torch.where(action % 2 == 1, fullest_next(actions, steps, there.demands, there.capacity, coins), action)
-        example = replace(there, nodes=augment(there.nodes, generator), length=torch.zeros_like(there.length))
+        example = replace(there, nodes=augment(there.nodes, generator))
         return Examples(example, target, torch.full_like(there.demands, -1))
+
+    def prefix(self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> CVRPState:
+        """What `replay` does from the depot, many times faster, but for the length of the way, which is 0."""
+        require(not bool(state.visited.any()), "`prefix` needs complete solutions of full instances.")
+        same = state.compact()
+        customer, begins = actions // 2, actions % 2 == 1
+        left = capacity_left(customer, begins, same.demands, same.capacity)
+        last = (steps - 1).clamp(min=0)[:, None]
+        passed = torch.arange(actions.shape[1], device=actions.device) < steps[:, None]
+        return replace(
+            same,
+            current=(1 + customer.gather(1, last).squeeze(1)).where(steps > 0, 0),
+            remaining=left.gather(1, last).squeeze(1).where(steps > 0, same.capacity),
+            visited=torch.zeros_like(same.visited).scatter_(1, customer, passed),
+            length=torch.zeros_like(same.length),
+        )
 
     def polish(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
@@ -268,7 +284,7 @@ class CVRP(Problem[CVRPState]):
         nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
         if kept == 0:
             return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
-        now = replay(self, state.compact(), actions, torch.full_like(seeds, kept))
+        now = self.prefix(state, actions, torch.full_like(seeds, kept))
         places = torch.cat([torch.zeros_like(now.current)[:, None], now.current[:, None], actions[:, kept:] // 2 + 1], 1)
         rest = demands.gather(1, places)
         rest[:, 1] = capacity - now.remaining
