@@ -177,7 +177,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class LabelSettings(Generic[R]):
-    """Solve instances with an outside solver and keep the solutions as labels. Stop and repeat it at will: it goes on."""
+    """Solve instances with an expert and keep the solutions as labels. Stop and repeat it at will: it goes on."""
 
     out: Path  # the file to write: .npz
     recipe: Annotated[R, tyro.conf.arg(name="")]
@@ -186,7 +186,7 @@ class LabelSettings(Generic[R]):
     solver: str = "auto"  # which solver; auto: the best that is installed
     seconds: float = 2.0  # how long it may search per instance
     work: float | None = (
-        None  # instead: iterations of HGS and PyVRP, CP-SAT's deterministic time; the same labels on any machine
+        None  # instead: iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of gumbeldore's own local search
     )
     workers: int = 2  # parallel processes
     cluster: str | None = None  # instead: a Ray cluster (local, auto, HOST:PORT, ray://HOST:PORT), with a solver per core

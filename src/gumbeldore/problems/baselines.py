@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.solvers import SHORT, Limit, Solver
+from gumbeldore.problems.solvers import SHORT, Limit, Solved, Solver, SolverError
+
+Search = Callable[[Arrays, Limit, int], Sequence[int]]  # one instance, how long, seed; returns actions of the problem's `step`
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,7 @@ class Baseline:
     """A method for instances of one problem, which a worker process must be able to import."""
 
     summary: str
-    solve: Callable[
-        [Arrays, Limit, int], Sequence[int]
-    ]  # one instance, how long, seed; returns actions of the problem's `step`
+    solve: Search
     needs: str | None = None  # the library that must be installed
     limit: Limit | None = None  # the usual one; None: it ends by itself, whatever the limit
     work: str = ""  # what a unit of `Limit.work` is
@@ -38,9 +38,24 @@ def solver(summary: str, solve: Solver, needs: str, work: str, *, limit: Limit =
     return Baseline(summary, partial(_solved, solve), needs, limit, work, random=random)
 
 
-def local_search(summary: str, solve: Callable[[Arrays, Limit, int], Sequence[int]], effort: float, work: str) -> Baseline:
+def local_search(summary: str, solve: Search, effort: float, work: str) -> Baseline:
     """A baseline that is one of our compiled local searches, with `effort` units of work unless told otherwise."""
     return Baseline(summary, solve, limit=Limit(None, effort), work=work, clock=False, random=True)
+
+
+OWN = "gumbeldore"
+"""Among the experts: our compiled local search, for which nothing else must be installed."""
+
+
+def expert(search: Search) -> Solver:
+    """One of our compiled local searches, for labels."""
+    return partial(_searched, search)
+
+
+def _searched(search: Search, instance: Arrays, limit: Limit, seed: int) -> Solved:
+    if limit.work is None:
+        raise SolverError("Our own local search is limited by its work and not by the clock: give --work 100, say.")
+    return Solved(list(search(instance, limit, seed)), float("inf"), False)
 
 
 def _built(build: Callable[[Arrays], Sequence[int]], instance: Arrays, limit: Limit, seed: int) -> Sequence[int]:

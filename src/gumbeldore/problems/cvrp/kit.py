@@ -9,8 +9,9 @@ from typing import Any
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
+from gumbeldore.problems.baselines import OWN, expert
 from gumbeldore.problems.cvrp import published
-from gumbeldore.problems.cvrp.baselines import BASELINES
+from gumbeldore.problems.cvrp.baselines import BASELINES, searched
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.cvrp.files import CVRPLIB
@@ -63,7 +64,7 @@ KIT = Kit(
     instances=KIND,
     recipe=CVRPRecipe,
     standard=STANDARD,
-    experts=EXPERTS,
+    experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
     polishers=POLISHERS,
     formats=(CVRPLIB,),

@@ -11,9 +11,10 @@ from typing import Any
 
 from gumbeldore.errors import require, require_positive
 from gumbeldore.problem import Problem
+from gumbeldore.problems.baselines import OWN, expert
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp import published
-from gumbeldore.problems.jssp.baselines import BASELINES
+from gumbeldore.problems.jssp.baselines import BASELINES, searched
 from gumbeldore.problems.jssp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.jssp.files import JOB_SHOP
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
@@ -80,7 +81,7 @@ KIT = Kit(
     recipe=JSSPRecipe,
     standard=STANDARD,
     known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
-    experts=EXPERTS,
+    experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
     polishers=POLISHERS,
     formats=(JOB_SHOP,),

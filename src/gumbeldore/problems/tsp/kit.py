@@ -10,11 +10,12 @@ from typing import Any
 
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
+from gumbeldore.problems.baselines import OWN, expert
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.kit import Architecture, Form, Kit
 from gumbeldore.problems.mixture import any_of, numbers
 from gumbeldore.problems.tsp import published
-from gumbeldore.problems.tsp.baselines import BASELINES
+from gumbeldore.problems.tsp.baselines import BASELINES, searched
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS, POLISHERS
 from gumbeldore.problems.tsp.files import TSPLIB
@@ -65,7 +66,7 @@ KIT = Kit(
     recipe=TSPRecipe,
     standard=STANDARD,
     known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
-    experts=EXPERTS,
+    experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
     polishers=POLISHERS,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
