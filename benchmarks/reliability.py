@@ -5,8 +5,8 @@ python benchmarks/reliability.py damage --count 200               flipped bits, 
 python benchmarks/reliability.py full --disk DIR                  fill the (small) disk of DIR for a while during a training
 python benchmarks/reliability.py memory --minutes 60              resident memory of a training with tiny epochs
 
-`memory` trains with --training.no-dataset-grows: the dataset of Algorithm 1, which grows until the validation improves, is what the
-method needs and not what is looked for. With --grows it counts, too.
+`memory` trains with the solutions of the last four epochs: the dataset of Algorithm 1, which grows until the validation improves, is
+what the method needs and not what is looked for. With --grows it counts, too.
 """
 
 from __future__ import annotations
@@ -155,12 +155,14 @@ def _fill(path: Path) -> None:
 def memory(where: Path, minutes: float, workers: int, grows: bool) -> None:
     """Resident memory of the main process by time, after its first picture: the mean of the last tenth of the time against the second.
 
-    The dataset begins anew in every epoch, unless it `grows` (by design, until the validation improves).
+    The dataset holds the solutions of four epochs, unless it `grows` (by design, until the validation improves).
     """
-    dataset = "--training.dataset-grows" if grows else "--training.no-dataset-grows"
-    endless = ["--training.epochs", "1000000", "--workers", str(workers), dataset, *TINY]
+    window = "None" if grows else "4"
+    endless = ["--training.epochs", "1000000", "--workers", str(workers), "--training.window", window, *TINY]
     process = training(where / "run", *endless, output=subprocess.DEVNULL)
     while not (where / "run" / "training.png").exists():
+        if process.poll() is not None:
+            raise SystemExit(f"FAILED: the training ended at once ({process.returncode}).")
         time.sleep(1)
     sizes = _sizes(process, 60 * minutes)
     process.terminate()

@@ -1,9 +1,9 @@
 """What a network sees from where it stands: points turned and mirrored, so that equal situations look equal.
 
-A tour that is moved, turned or mirrored is as good as before, and so is every decision on the way. A network that is given coordinates has to learn
-that from examples. In the frame of the current node it need not: this node and the goal lie on the first axis, their middle in the centre
-of the unit square, and the candidates' centroid is not below that axis. Where there is no way to the goal
-because we are there, the axis points to the centroid and the nearest candidate is not below it.
+A tour that is moved, turned or mirrored is as good as before, and so is every decision on the way. A network that is given
+coordinates has to learn that from examples. In the frame of the current node it need not: this node and the goal lie on the first
+axis, with their middle in the centre of the unit square, and the candidates' centroid is not below that axis. Where we are at the
+goal already, the axis points to the centroid, and the nearest candidate is not below it.
 """
 
 from __future__ import annotations
