@@ -116,7 +116,7 @@ def test_job_shops_of_several_sizes_are_all_their_combinations():
     for wrong in ({"jobs": 0}, {"machines": (3, 0)}):
         with pytest.raises(SettingsError, match="at least 1, got 0"):
             JobShops(**wrong)
-    with pytest.raises(SettingsError, match="at least one problem"):
+    with pytest.raises(SettingsError, match="`machines` must be a number, or several, got none"):
         JobShops(machines=())
 
 

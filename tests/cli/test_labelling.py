@@ -210,7 +210,7 @@ class TestSolvers:
         with pytest.raises(SolverError, match=r"gumbeldore\[solvers\]"):
             outside("a_solver_that_nobody_has")
         monkeypatch.setattr(labelling, "find_spec", lambda module: None)
-        with pytest.raises(SolverError, match="need hygese or pyvrp or gumbeldore, not installed"):
+        with pytest.raises(SolverError, match="need hygese or pyvrp, not installed"):
             choose_solver(KITS["cvrp"])
 
     def test_our_own_local_search_needs_nothing_else_but_a_limit_that_is_not_a_time(self, monkeypatch):
@@ -218,6 +218,12 @@ class TestSolvers:
         assert choose_solver(KITS["jssp"]) == "gumbeldore"
         with pytest.raises(SolverError, match="give --work 100"):
             SOLVERS["tsp"]["gumbeldore"](TINY["tsp"].generate().instance(0), Limit(1.0), 0)
+
+    def test_a_time_for_our_own_local_search_is_refused_before_anything_is_written(self, tmp_path):
+        instances, out = TINY["tsp"].generate(), tmp_path / "a.npz"
+        with pytest.raises(SolverError, match=r"give --work 100, say.*gumbeldore\[solvers\]"):
+            label(instances, out, solver="gumbeldore", limit=Limit(1.0), console=QUIET)
+        assert list(tmp_path.iterdir()) == []
 
     def test_the_preferred_solver_is_taken_if_it_is_there(self, monkeypatch):
         monkeypatch.setattr(labelling, "find_spec", lambda module: module == "pyvrp" or None)

@@ -14,9 +14,11 @@ from small_runs import new_run, resumed, weights, words
 
 from gumbeldore.cli import main
 from gumbeldore.cli.environment import commit
+from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems.instance_files import write_instances
+from gumbeldore.problems.policy_files import save_policy
 from gumbeldore.problems.tsp.instances import TSPRecipe
-from gumbeldore.training.checkpoint import read_metrics
+from gumbeldore.training.checkpoint import load_state, read_metrics, save_state
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -113,3 +115,50 @@ def test_the_commit_is_named_with_a_mark_for_changes(tmp_path):
     assert commit(tmp_path) == git("rev-parse", "HEAD")
     (tmp_path / "__init__.py").write_text("changed")
     assert commit(tmp_path) == git("rev-parse", "HEAD") + "+"
+
+
+def aged(folder: Path) -> None:
+    """A run as it would be if it had been made before `frame` and `window` were known."""
+    settings = json.loads((folder / "settings.json").read_text())
+    state = load_state(folder / "checkpoint.pt")
+    for record in (settings, state["run"]):
+        del record["policy"]["frame"], record["training"]["window"]
+    del state["settings"]["window"]
+    (folder / "settings.json").write_text(json.dumps(settings))
+    save_state(folder / "checkpoint.pt", state)
+
+
+@pytest.fixture
+def old(tmp_path) -> Path:
+    """A run with settings that the preset has changed since."""
+    assert new_run(tmp_path / "old", 2, "--policy.frame", "0", "--training.window", "None") == 0
+    aged(tmp_path / "old")
+    return tmp_path / "old"
+
+
+def test_a_run_that_is_older_than_a_setting_is_repeated_and_resumed_without_it(old, tmp_path):
+    again = tmp_path / "again"
+    assert main(["train", "--settings", str(old / "settings.json"), "--folder", str(again), "--workers", "0"]) == 0
+    assert weights(again) == weights(old)
+    assert main(["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]) == 0
+    assert len(results(old)) == 3
+    settings = json.loads((old / "settings.json").read_text())
+    assert (settings["policy"]["frame"], settings["training"]["window"]) == (0, None)
+
+
+def test_a_run_that_is_older_than_a_setting_is_not_resumed_with_it(old, capsys):
+    resume = ["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]
+    assert main([*resume, "--policy.frame", "1"]) == 2
+    assert "other settings (policy)" in words(capsys.readouterr().err)
+    assert main([*resume, "--training.window", "4"]) == 2
+    assert "other settings (window)" in words(capsys.readouterr().err)
+
+
+def test_weights_that_are_older_than_a_size_are_gone_on_with_as_they_are(tmp_path, capsys):
+    policy = TSPPolicy(16, 1, 2, 32, local=1)
+    del policy.config["frame"]
+    save_policy(tmp_path / "old.safetensors", policy, problem="tsp")
+    assert new_run(tmp_path / "new", 1, "--from", str(tmp_path / "old.safetensors")) == 0
+    assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["frame"] == 0
+    assert new_run(tmp_path / "other", 1, "--from", str(tmp_path / "old.safetensors"), "--policy.frame", "1") == 2
+    assert "Give it the same class and sizes" in words(capsys.readouterr().err)

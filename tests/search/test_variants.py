@@ -10,6 +10,7 @@ import torch
 from answers import differences, generator, instance_of
 from toys import ManyFacedTree, TablePolicy, Tree, TreeProblem, check_leaves, chi_square_p, copies, random_trees
 
+from gumbeldore.errors import SettingsError
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP
@@ -85,6 +86,24 @@ def test_a_variant_of_the_cvrp_that_has_served_its_only_customer_is_a_solution()
     problem, state = CVRP(1, 12), CVRP(1, 12).generate(3, generator=generator(3))
     found = BeamSearch(4, variants=4)(problem, CVRPPolicy(16, 1, 2, 32), state, generator=generator(2))
     assert (found.best_actions == 1).all()
+
+
+@pytest.mark.parametrize(
+    "sampler", [WithReplacement(2, variants=20), StochasticBeamSearch(2, 1, variants=20)], ids=["wr", "wor"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_variants_of_the_cvrp_serve_everybody_also_where_none_of_them_needs_all_actions(sampler, seed: int) -> None:
+    problem, state = CVRP(6, 12), CVRP(6, 12).generate(1, generator=generator(seed))
+    found = sampler(problem, CVRPPolicy(16, 1, 2, 32), state, generator=generator(seed))
+    assert ((found.actions // 2).sort(2).values == torch.arange(6)).all()
+
+
+def test_variants_are_those_of_initial_states() -> None:
+    sampler = BeamSearch(1, variants=3)
+    for problem, policy, action in ((TSP(7), TSPPolicy(16, 1, 2, 32), 3), (CVRP(6, 12), CVRPPolicy(16, 1, 2, 32), 3)):
+        later = problem.step(problem.generate(2, generator=generator(3)), torch.full((2,), action))
+        with pytest.raises(SettingsError, match="`variants` needs initial states"):
+            sampler(problem, policy, later, generator=generator(1))
 
 
 def test_a_beam_search_on_variants_is_one_on_each_of_them() -> None:

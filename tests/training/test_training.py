@@ -94,7 +94,7 @@ def test_a_window_keeps_the_solutions_of_the_last_epochs_whatever_improves():
     assert [epoch.dataset_size for epoch in epochs] == [10, 20, 30, 30, 30, 30]
     assert any(epoch.improved for epoch in epochs)
     (group,) = epochs[-1].checkpoint()["dataset"]
-    assert group["age"].tolist() == [2] * 10 + [1] * 10 + [0] * 10
+    assert group["solution_age"].tolist() == [2] * 10 + [1] * 10 + [0] * 10
 
 
 def test_a_run_with_a_window_resumes_bit_for_bit():

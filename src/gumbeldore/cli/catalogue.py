@@ -70,9 +70,13 @@ class Entry:
             return {}
         return {path.stem: path for path in sorted((self.kit.presets / self.name).glob("*.toml"))}
 
+    def recorded(self, record: Mapping[str, Any]) -> RunSettings:
+        """The settings of a run by its own record, which was complete: what it lacks came later and is off."""
+        return merged(RunSettings(problem=self.kit.problem, policy=self.architecture.size), record)
+
     def settings(self, preset: str | None = None, changes: Mapping[str, Any] | None = None) -> RunSettings:
         """The settings of a preset ('small' by default), with `changes` on top."""
-        settings = RunSettings(problem=self.kit.problem, policy=self.architecture.size)
+        settings = self.recorded({})
         files = self.presets()
         if preset is None and "small" not in files:
             return merged(merged(settings, LAPTOP), changes or {})

@@ -14,7 +14,6 @@ from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.cli.run_folder import RUN
 from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.settings import merged
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import CheckpointError, ContractError, require
 from gumbeldore.problem import Problem
@@ -69,7 +68,7 @@ def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined
     """Computes a training step that diverged again, and says what came out."""
     saved = load_state(path)
     changes = {name: value for name, value in saved.get(RUN, {}).items() if name in RunSettings.__dataclass_fields__}
-    settings = merged(entry.settings(), changes)
+    settings = entry.recorded(changes)
     try:
         found = examined(settings.training_problem, entry.build(settings), saved)
     except (LookupError, TypeError, RuntimeError) as error:

@@ -17,7 +17,7 @@ Point = tuple[float, ...]  # epoch, loss, validation and, if all of its epochs h
 
 @dataclass
 class Curves:
-    """What is drawn of a training, in memory that does not grow with the number of its epochs."""
+    """What is drawn of a training, in memory that does not grow with the number of its epochs, but for improvements and stages."""
 
     points: list[Point] = field(default_factory=list)
     better: list[tuple[int, float]] = field(default_factory=list)  # epochs that improved, and their validation

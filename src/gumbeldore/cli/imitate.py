@@ -23,7 +23,7 @@ def command(arguments: list[str]) -> None:
     entry.kit.need("instance files", "instances")
     early, rest = early_options(arguments, f"runs/{entry.name}-imitation", labels=True)
     early.preset = early.preset or f"{SUPERVISED}-small"
-    changes = saved_changes(entry, early)
+    changes, is_record = saved_changes(entry, early)
     files = early.labels or named_labels(changes)
     changes = {name: value for name, value in changes.items() if name not in (LABELS, LABELS_HASH)}
     if not files and not {"--help", "-h"} & set(rest):
@@ -31,7 +31,7 @@ def command(arguments: list[str]) -> None:
         raise SettingsError(f"{early.folder} holds no supervised run to resume." if early.resume else what)
     labels = {path: read_instances(path, entry.instances) for path in files}
     sizes = {"problem": largest(labels.values())} if labels else {}
-    base = entry.settings(early.preset, {**sizes, **sizes_of(early, entry)})
+    base = entry.recorded({}) if is_record else entry.settings(early.preset, {**sizes, **sizes_of(early, entry)})
     settings = run_settings(
         "imitate",
         entry,

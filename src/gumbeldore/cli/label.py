@@ -1,4 +1,4 @@
-"""Expert solutions for instances: outside solvers in parallel processes, checked, and resumable at any moment.
+"""Expert solutions for instances: outside solvers, or our own local search, in parallel processes, checked, and resumable at any moment.
 
 Every finished label is appended to a journal beside the output (`labels.npz.partial.jsonl`). When all are there, the output is
 written and the journal is removed. The same command after a crash or Ctrl-C goes on with what is missing.
@@ -24,6 +24,7 @@ from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_se
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import locked, write_atomically
+from gumbeldore.problems.baselines import OWN
 from gumbeldore.problems.finding import kit_named
 from gumbeldore.problems.instance_files import read_instances, write_instances
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
@@ -45,6 +46,7 @@ def choose_solver(kit: Kit, solver: str = "auto") -> str:
     for name in wanted:
         if find_spec(name) is not None:
             return name
+    wanted = [name for name in wanted if name != OWN]
     raise SolverError(f'Labels for {kit.name} need {" or ".join(wanted)}, not installed: pip install "gumbeldore[solvers]".')
 
 
@@ -70,6 +72,10 @@ def label(
     check_out(out)
     kind, kit = instances.kind, kit or kit_named(instances.kind.name)
     name = choose_solver(kit, solver)
+    if name == OWN and limit.work is None:
+        raise SolverError(
+            'Our own local search is limited by work, not by the clock: give --work 100, say. Other experts: pip install "gumbeldore[solvers]".'
+        )
     about = f"{name} {version(name)}, {limit} each"
     with locked(out.parent, f".{out.name}.lock", gone_afterwards=True):
         journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)

@@ -10,7 +10,6 @@ import torch
 
 from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.settings import merged
 from gumbeldore.problems.instances import row_arrays
 from gumbeldore.problems.policy_files import POLICY, load_policy
 from gumbeldore.search.samplers import Greedy
@@ -43,7 +42,7 @@ def solved_pictures(run: Run, entry: Entry, count: int, seed: int) -> list[Pictu
 
 def _settings(run: Run, entry: Entry) -> RunSettings:
     own = {key: run.settings[key] for key in RunSettings.__dataclass_fields__ if key in run.settings}
-    return merged(entry.settings(), own)
+    return entry.recorded(own)
 
 
 def _instances(settings: RunSettings, count: int) -> Any:

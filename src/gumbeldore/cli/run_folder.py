@@ -86,8 +86,13 @@ class RunFolder:
                 raise
         return {}
 
-    def check_resumable(self, saved: Mapping[str, Any], plain: Mapping[str, Any], settings: RunSettings) -> None:
-        """Raises unless the run may go on with these settings. The training's own ones are compared one by one."""
+    def check_resumable(
+        self, saved: Mapping[str, Any], plain: Mapping[str, Any], settings: RunSettings, usual: RunSettings
+    ) -> None:
+        """Raises unless the run may go on with these settings. The training's own ones are compared one by one.
+
+        What its record does not know yet is as `usual`.
+        """
         missing = [name for name in ("epoch", "settings", "best_policy", "best_epoch") if name not in saved]
         if missing or type(saved["epoch"]) is not int or not isinstance(saved.get(RUN, {}), dict):
             fault = f"`{missing[0]}` is missing" if missing else f"`epoch` is {saved['epoch']!r}, `{RUN}` is {saved.get(RUN)!r}"
@@ -95,7 +100,7 @@ class RunFolder:
                 f"The checkpoint in {self.path} does not fit this run: {fault}. Was it made by another program?"
             )
         theirs = dict(saved.get(RUN) or read_settings(self / SETTINGS))
-        theirs |= as_plain(merged(settings, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
+        theirs |= as_plain(merged(usual, {key: theirs[key] for key in as_plain(settings) if key in theirs}))
         free = {
             "training",
             LABELS,

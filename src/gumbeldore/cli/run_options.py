@@ -69,8 +69,11 @@ def options_of(early: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def saved_changes(entry: Entry, early: argparse.Namespace) -> dict[str, Any]:
-    """Settings from a file, or from the run to resume. A run that began with given weights is repeated with them."""
+def saved_changes(entry: Entry, early: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Settings from a file, or from the run to resume; and whether they are the complete record of a run.
+
+    A run that began with given weights is repeated with them.
+    """
     changes = read_settings(early.settings) if early.settings else {}
     if early.resume and not early.settings:
         changes = RunFolder(early.folder).settings()
@@ -80,7 +83,7 @@ def saved_changes(entry: Entry, early: argparse.Namespace) -> dict[str, Any]:
         early.start = Path(start)
         same = not early.start.is_file() or file_hash(early.start) == digest
         require(same, f"{start}, from whose weights the run began, has changed since. Name other weights with --from.")
-    return changes
+    return changes, name is not None
 
 
 def sizes_of(early: argparse.Namespace, entry: Entry) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def sizes_of(early: argparse.Namespace, entry: Entry) -> dict[str, Any]:
     _, header = read_weights(early.start)
     known = vars(entry.architecture.size)
     config = json.loads(header.get("config", "{}"))
-    return {"policy": {name: value for name, value in config.items() if name in known}}
+    return {"policy": {name: config.get(name, usual) for name, usual in known.items()}}
 
 
 def run_settings(command: str, entry: Entry, early: argparse.Namespace, arguments: list[str], base: Any, about: str) -> Any:

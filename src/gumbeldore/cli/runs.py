@@ -174,7 +174,7 @@ def _run(entry: Entry, settings: RunSettings, folder: Path, events: Events, abou
     if how.resume and not run.checkpoints.exist:
         run.load()  # says so, before anything is made
     with run.reserved():
-        saved = _opened(run, plain, settings, how)
+        saved = _opened(run, plain, settings, entry.recorded({}), how)
         recorder = Recorder(run, policy, plain, entry.cost, how.console, saved["epoch"] if saved else 0)
         count = sum(p.numel() for p in policy.parameters())
         what = f"Training {entry.summary} ({count:,} weights) on {how.place}; files in [bold]{escape(str(folder))}[/bold]. Ctrl-C stops."
@@ -204,7 +204,9 @@ def _accompany(policy: Network, settings: RunSettings, events: Events, how: How)
     return policy
 
 
-def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: How) -> dict[str, Any] | None:
+def _opened(
+    run: RunFolder, plain: dict[str, Any], settings: RunSettings, usual: RunSettings, how: How
+) -> dict[str, Any] | None:
     """The checkpoint to go on from, if the run is to be resumed and may be so; a new run needs a folder without one."""
     if not how.resume:
         run.check_free()
@@ -212,7 +214,7 @@ def _opened(run: RunFolder, plain: dict[str, Any], settings: RunSettings, how: H
     saved, note = run.load()
     if note:
         how.console.print(f"[yellow]Note:[/yellow] {escape(note)}", highlight=False, soft_wrap=True)
-    run.check_resumable(saved, plain, settings)
+    run.check_resumable(saved, plain, settings, usual)
     theirs = run.settings()
     plain |= {key: theirs[key] for key in (START, START_HASH) if key in theirs}  # its weights are in the checkpoint
     return saved
@@ -271,11 +273,19 @@ def start_from(policy: Network, path: Path) -> None:
     """Gives a new policy the weights of a file, which must be of the same architecture; the sizes of problems may differ."""
     weights, header = read_weights(path)
     theirs, ours = (header.get("policy"), json.loads(header.get("config", "{}"))), (type(policy).__name__, policy.config)
-    same = theirs[0] == ours[0] and {**ours[1], **theirs[1]} == ours[1]
     require(
-        same, f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes."
+        theirs[0] == ours[0] and _whole(type(policy), theirs[1]) == ours[1],
+        f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes.",
     )
     put_weights(policy, weights, path)
+
+
+def _whole(network: type[Network], config: dict[str, int]) -> dict[str, int] | None:
+    """All sizes of a policy whose file may be older than some of them; None if it cannot be built."""
+    try:
+        return network(**config).config
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):
+        return None
 
 
 def file_hash(path: Path) -> str:

@@ -13,11 +13,11 @@ def command(arguments: list[str]) -> None:
     """gumbeldore train PROBLEM"""
     entry, arguments = take_entry("train", arguments)
     early, rest = early_options(arguments, f"runs/{entry.name}")
-    changes = saved_changes(entry, early)
+    changes, is_record = saved_changes(entry, early)
     if LABELS in changes:
         raise SettingsError(
             f"{early.folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`."
         )
-    base = entry.settings(early.preset, {**sizes_of(early, entry), **changes})
+    base = entry.recorded(changes) if is_record else entry.settings(early.preset, {**sizes_of(early, entry), **changes})
     settings = run_settings("train", entry, early, rest, base, f"Train {entry.summary} by self-improvement.")
     train(entry, settings, early.folder, **options_of(early))

@@ -32,8 +32,8 @@ def with_square(points: Float[Tensor, "*axes 2"]) -> Float[Tensor, "*axes 3"]:
 def look_around(embedding: nn.Linear, blocks: Sequence[Block], square: int) -> None:
     """Sets the first three channels to the coordinates in [-1, 1]^2 and their square, and windows on most heads of all blocks.
 
-    Features 0 and 1 of the embedding are coordinates, feature `square` is that of `with_square`; no other enters these channels. Markers that are added later
-    should leave these channels alone.
+    Features 0 and 1 of the embedding are coordinates, feature `square` is that of `with_square`; no other enters these channels.
+    Markers that are added later should leave them alone.
     """
     embedding.weight[:3], embedding.bias[:3] = 0, 0
     embedding.weight[0, 0] = embedding.weight[1, 1] = 2

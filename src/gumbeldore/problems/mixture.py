@@ -85,6 +85,8 @@ def any_of(problems: Iterable[Problem[S]]) -> Problem[S]:
     return found[0] if len(found) == 1 else AnyOf(found)
 
 
-def numbers(given: int | tuple[int, ...]) -> tuple[int, ...]:
+def numbers(name: str, given: int | tuple[int, ...]) -> tuple[int, ...]:
     """A setting that is one number or several."""
-    return (given,) if isinstance(given, int) else given
+    found = (given,) if isinstance(given, int) else given
+    require(len(found) > 0, f"`{name}` must be a number, or several, got none.")
+    return found

@@ -118,10 +118,11 @@ class VariedPolicy(Generic[S]):
 def translated(problem: Problem[S], state: S, variants: Variants[S], solutions: Solutions) -> Solutions:
     """Solutions of a `Varied` problem as solutions of the instances themselves; slots that are not filled stay empty."""
     batch, samples, depth = solutions.actions.shape
+    longest = max(depth - 1, problem.horizon(state))  # of the instances: a variant may need fewer actions
     row = torch.arange(batch, device=state.device).repeat_interleave(samples)
-    flat = solutions.actions.view(batch * samples, depth)
+    flat = pad(solutions.actions.view(batch * samples, depth), (0, 1 + longest - depth), value=-1)
     tag = variants.tag[row * variants.count + flat[:, 0].clamp(min=0)]
     own = torch.full_like(flat[:, 1:], -1)
     filled = solutions.filled.flatten().nonzero().squeeze(1)
     own[filled] = problem.translated(state.rows(row[filled]), tag[filled], flat[filled, 1:])
-    return replace(solutions, actions=own.view(batch, samples, depth - 1))
+    return replace(solutions, actions=own.view(batch, samples, longest))

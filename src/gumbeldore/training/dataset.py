@@ -17,7 +17,7 @@ RECOVERED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
-SOLVED = ("actions", "steps", "age")
+SOLVED = ("actions", "steps", "solution_age")
 """What a group knows of its instances' solutions."""
 
 
@@ -28,17 +28,17 @@ class Group(Generic[S]):
     state: S  # initial
     actions: Int[Tensor, "row depth"]
     steps: Int[Tensor, " row"] | None = None
-    age: Int[Tensor, " row"] | None = None  # in epochs; None: not known, and 0
+    solution_age: Int[Tensor, " row"] | None = None  # in epochs; None: it does not matter
 
     def joined(self, other: Group[S]) -> Group[S]:
         depth = max(self.actions.shape[1], other.actions.shape[1])
         actions = torch.cat([_pad(self.actions, depth), _pad(other.actions, depth)])
-        steps, age = _both(self.steps, other.steps), _both(self.age, other.age)
+        steps, age = _both(self.steps, other.steps), _both(self.solution_age, other.solution_age)
         return Group(type(self.state).concatenate([self.state, other.state]), actions, steps, age)
 
     def older(self, epochs: int) -> Group[S]:
         """An epoch later: without those that are then as old as that."""
-        age = torch.ones(len(self.actions), dtype=torch.long) if self.age is None else self.age + 1
+        age = 1 + (no_age(self.actions) if self.solution_age is None else self.solution_age)
         young = (age < epochs).nonzero().squeeze(1)
         steps = None if self.steps is None else self.steps[young]
         return Group(self.state.rows(young).compact(), self.actions[young], steps, age[young])
@@ -63,7 +63,7 @@ class Dataset(Generic[S]):
         With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there.
         """
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
-        new = Group(state.compact(), actions, steps, torch.zeros(len(actions), dtype=torch.long))
+        new = Group(state.compact(), actions, steps, no_age(actions))
         for index, known in enumerate(self.groups):
             if known.is_like(new):
                 self.groups[index] = known.joined(new)
@@ -110,6 +110,10 @@ class Dataset(Generic[S]):
             solved = {name: tensors.pop(name) for name in SOLVED if name in tensors}
             groups.append(Group(state_type(**tensors), **solved))
         return cls(groups)
+
+
+def no_age(actions: Int[Tensor, "row depth"]) -> Int[Tensor, " row"]:
+    return torch.zeros(len(actions), dtype=torch.long, device=actions.device)
 
 
 def _both(mine: Int[Tensor, " row"] | None, theirs: Int[Tensor, " other"] | None) -> Int[Tensor, " both"] | None:

@@ -37,7 +37,7 @@ class Deliveries:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(CVRP(customers, self.capacity, self.nearest) for customers in numbers(self.customers))
+        return any_of(CVRP(customers, self.capacity, self.nearest) for customers in numbers("customers", self.customers))
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:

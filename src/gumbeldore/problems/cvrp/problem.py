@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import torch
@@ -171,7 +171,9 @@ class CVRP(Problem[CVRPState]):
         return int((~state.visited).sum(1).max())
 
     def variants(self, state: CVRPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[CVRPState]:
-        """Customers to begin with, or none, each under some isometry of the square. The tag is 1 + that customer, or 0."""
+        """Customers to begin with (any, whatever is `nearest`), or none, each under some isometry of the square. The tag is 1 + that customer,
+        or 0."""
+        require(not bool(state.visited.any()), "`variants` needs initial states.")
         drawn = drawn_apart(seeds, 1 + state.visited.shape[1], ISOMETRIES, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
@@ -254,9 +256,10 @@ class CVRP(Problem[CVRPState]):
         return Examples(example, target, torch.full_like(there.demands, -1))
 
     def prefix(self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> CVRPState:
-        """What `replay` does from the depot, many times faster, but for the length of the way, which is 0."""
+        """What `replay` does from the depot, many times faster, but for the length of the way, which is 0, and without `nearest`."""
         require(not bool(state.visited.any()), "`prefix` needs complete solutions of full instances.")
-        same = state.compact()
+        whole = state.compact()
+        same = CVRPState(**{field.name: getattr(whole, field.name) for field in fields(CVRPState)})
         customer, begins = actions // 2, actions % 2 == 1
         left = capacity_left(customer, begins, same.demands, same.capacity)
         last = (steps - 1).clamp(min=0)[:, None]

@@ -39,7 +39,7 @@ class JobShops:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(JSSP(*size) for size in product(numbers(self.jobs), numbers(self.machines)))
+        return any_of(JSSP(*size) for size in product(numbers("jobs", self.jobs), numbers("machines", self.machines)))
 
 
 @dataclass(frozen=True)

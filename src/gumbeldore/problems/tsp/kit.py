@@ -39,7 +39,7 @@ class Tours:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(TSP(cities, self.nearest) for cities in numbers(self.cities))
+        return any_of(TSP(cities, self.nearest) for cities in numbers("cities", self.cities))
 
 
 def compare(path: Path, instance: Arrays, solutions: Sequence[Sequence[int]], titles: Sequence[str]) -> None:

@@ -188,6 +188,7 @@ class TSP(Problem[TSPState]):
 
     def variants(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TSPState]:
         """Other cities to begin with, each under some isometry of the square. The tag is that city."""
+        require(bool((state.visited.sum(1) == 1).all()), "`variants` needs initial states.")
         cities = state.visited.shape[1]
         drawn = drawn_apart(seeds, cities, ISOMETRIES, count)
         count = drawn.shape[1]
