@@ -32,7 +32,7 @@ class Limit:
     """How long a solver may search an instance: by the clock, or by work, which gives the same answer on any machine."""
 
     seconds: float | None = 2.0
-    work: float | None = None  # iterations of HGS and PyVRP, CP-SAT's deterministic time (about seconds of a fast core), attempts per item of our own search
+    work: float | None = None  # iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of our own search
 
     def __post_init__(self) -> None:
         require((self.seconds is None) != (self.work is None), "A limit is either `seconds` or `work`: give one of them.")
