@@ -24,7 +24,7 @@ from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_se
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import locked, write_atomically
-from gumbeldore.problems.baselines import OWN
+from gumbeldore.problems.baselines import OWN, check_work
 from gumbeldore.problems.finding import kit_named
 from gumbeldore.problems.instance_files import read_instances, write_instances
 from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
@@ -72,10 +72,8 @@ def label(
     check_out(out)
     kind, kit = instances.kind, kit or kit_named(instances.kind.name)
     name = choose_solver(kit, solver)
-    if name == OWN and limit.work is None:
-        raise SolverError(
-            'Our own local search is limited by work, not by the clock: give --work 100, say. Other experts: pip install "gumbeldore[solvers]".'
-        )
+    if name == OWN:
+        check_work(limit)  # before anything is written
     about = f"{name} {version(name)}, {limit} each"
     with locked(out.parent, f".{out.name}.lock", gone_afterwards=True):
         journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)

@@ -52,9 +52,16 @@ def expert(search: Search) -> Solver:
     return partial(_searched, search)
 
 
-def _searched(search: Search, instance: Arrays, limit: Limit, seed: int) -> Solved:
+def check_work(limit: Limit) -> None:
+    """Raises where our own local search is given a time."""
     if limit.work is None:
-        raise SolverError("Our own local search is limited by its work and not by the clock: give --work 100, say.")
+        raise SolverError(
+            'Our own local search is limited by work, not by the clock: give --work 100, say. Other experts: pip install "gumbeldore[solvers]".'
+        )
+
+
+def _searched(search: Search, instance: Arrays, limit: Limit, seed: int) -> Solved:
+    check_work(limit)
     return Solved(list(search(instance, limit, seed)), float("inf"), False)
 
 
