@@ -154,6 +154,15 @@ class Variants(Generic[S]):
     count: int
 
 
+@dataclass(frozen=True)
+class Rewritten(Generic[S]):
+    """Solutions written down otherwise: row by row, `actions` solve `state`, an initial row of a variant with this `tag`."""
+
+    state: S  # row i belongs to instance i
+    tag: Int[Tensor, " row"]
+    actions: Int[Tensor, "row depth"]
+
+
 class Problem(ABC, Generic[S]):
     """A constructive optimisation problem: pure functions on a `State`, no computation stored on `self`."""
 
@@ -223,6 +232,14 @@ class Problem(ABC, Generic[S]):
     def translated(self, state: S, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
         """Solutions of variants with these tags as solutions of the instances themselves, row by row; padded with -1 at the end."""
         raise ContractError(f"`{type(self).__name__}` has variants but no method `translated`.")
+
+    def rewritten(self, state: S, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]) -> Rewritten[S]:
+        """Optional, for problems with `translated`: each solution of an initial row in another form, drawn by its seed, and no worse.
+
+        A tour may be written down from any city on, in either direction. What its last actions do, a search can then do anew
+        (`search/rebuilding.py`), so the end of a form should be a part of the solution that makes sense on its own.
+        """
+        raise ContractError(f"`{type(self).__name__}` has no method `rewritten`.")
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         """Optional: rows of one instance and depth with equal keys have equal futures (transpositions).

@@ -34,7 +34,7 @@ class Solutions:
 
     actions: Int[Tensor, "batch sample depth"]  # -1 after the end
     objective: Float[Tensor, "batch sample"]  # larger is better; -inf where not filled
-    log_prob: Float[Tensor, "batch sample"]  # under the original policy; -inf where not filled
+    log_prob: Float[Tensor, "batch sample"]  # under the original policy; -inf where not filled, NaN where parts were built anew
     filled: Bool[Tensor, "batch sample"]
     diagnostics: Diagnostics
     tries: tuple[Any, ...] = ()  # the search's `Trie`s, one per memory chunk, only with `keep_trie=True`

@@ -44,9 +44,28 @@ class Another(TSP):
         return Variants(replace(variants.state, coordinates=1 - variants.state.coordinates), variants.tag, variants.count)
 
 
+class Swapping(TSP):
+    """Exchanges two cities instead of writing the tour down otherwise."""
+
+    def rewritten(self, state, actions, *, seeds):
+        form = super().rewritten(state, actions, seeds=seeds)
+        return replace(
+            form, actions=torch.cat([form.actions[:, 2:3], form.actions[:, 1:2], form.actions[:, :1], form.actions[:, 3:]], 1)
+        )
+
+
+class Mistaken(TSP):
+    """Says of a form that it begins where the instance does."""
+
+    def rewritten(self, state, actions, *, seeds):
+        return replace(super().rewritten(state, actions, seeds=seeds), tag=state.start)
+
+
 @pytest.mark.parametrize(
     ("problem", "fault"),
     [
+        (Swapping(8), "not complete, or worse"),
+        (Mistaken(8), "translated, are not complete"),
         (Forgetful(8), "worth something else"),
         (Larger(8), "worth something else"),
         (Another(8), "variant 0 that is not the instance"),

@@ -24,7 +24,7 @@ from gumbeldore.conformance.checks import (
     roll_out,
 )
 from gumbeldore.conformance.keys import check_key
-from gumbeldore.conformance.variants import check_variants
+from gumbeldore.conformance.variants import check_rewritten, check_variants
 from gumbeldore.errors import require
 from gumbeldore.problem import Problem
 
@@ -43,6 +43,7 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     - `replay` of a roll-out reproduces it. `examples`: legal targets in unfinished states, drawn from `generator`.
     - `key`, if there is one: equal keys at equal depth of one instance mean equal masks and, action by action, equal rewards.
     - `variants`, if there are any: the first is the instance, and solutions of all of them, `translated`, are worth the same.
+    - `rewritten`, if there is one: solutions in other forms are no worse, and worth the same when they are `translated` back.
 
     A check of this kind finds faults; it cannot prove that there are none.
     """
@@ -61,3 +62,4 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     check_examples(checked, run, generator)
     check_key(checked, initial, rows, generator)
     check_variants(checked, initial, generator)
+    check_rewritten(checked, initial, generator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.auto import GROWTH, AutoNucleus
 from gumbeldore.search.course import Course
+from gumbeldore.search.rebuilding import Rebuilding, can_rebuild
 from gumbeldore.search.room import Room
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Solutions
@@ -39,6 +40,17 @@ WIDTHS = (8, 32)
 """At least and at most so many sequences are sampled in a round; in between as many as greedy solutions could be made instead."""
 STEPS = 5
 """In how many steps the best sequence is followed to its end."""
+CHAIN = 24
+"""Solutions that are improved side by side: one for so many greedy solutions that could be made instead ..."""
+MOST_CHAINS = 16
+"""... but no more than that."""
+REPEATS = 4
+"""Where only evaluations are limited, so many times the sequences that should use them up: parts may cost nothing."""
+
+
+def explored(solutions: float) -> float:
+    """The share of the search, where solutions can be rebuilt after it: the smaller, the more can be spent."""
+    return min(0.8, max(0.15, (4 / solutions) ** 0.5))
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,10 @@ class Adaptive(Sampler):
        again, until everything is used. A pass begins where the variant does if the last one found nothing better (or there were few
        variants) and that can be afforded, otherwise after the first step.
 
-    All of it happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
+    Where the problem can write solutions down in other forms, that is only the first part of the work (`explored`). The rest builds parts
+    of the best solutions anew (`search/rebuilding.py`); what is better than all before is returned, so nothing comes twice.
+
+    The search happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
     did not help here (docs/quality.md). Stop its `stream` whenever you like.
     """
 
@@ -70,6 +85,40 @@ class Adaptive(Sampler):
         for name in ("sequences", "evaluations", "effort"):
             limit = getattr(self, name)
             require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
+
+    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
+        """A search, and then, where solutions can be written down in other forms, parts of the best ones anew."""
+        if not can_rebuild(problem):
+            yield from super().stream(problem, policy, state, seeds)
+            return
+        found, state = None, state.compact()
+        horizon = problem.horizon(state)
+        for found in super(Adaptive, self._exploring(horizon)).stream(problem, policy, state, seeds):
+            yield found
+        assert found is not None
+        building = Rebuilding.of(problem, policy, state, seeds, found, chains=self._chains(horizon), memory=self.memory)
+        while bool((active := self._may_rebuild(building)).any()):
+            with evaluation_mode(policy), torch.inference_mode():
+                building.rebuild(active)
+            yield building.found
+
+    def _exploring(self, horizon: int) -> Adaptive:
+        """The search that comes first, with its share of all limits."""
+        share = explored(self._solutions(horizon))
+        limits = (self._limit, self.evaluations, self.effort)
+        sequences, evaluations, effort = (limit and max(1, round(share * limit)) for limit in limits)
+        return replace(self, sequences=sequences, evaluations=evaluations, effort=effort)
+
+    def _chains(self, horizon: int) -> int:
+        """How many solutions are improved side by side."""
+        return max(1, min(MOST_CHAINS, int(self._solutions(horizon) / CHAIN)))
+
+    def _may_rebuild(self, building: Rebuilding[S]) -> Bool[Tensor, " batch"]:
+        """Instances of which not everything has been found, and that have reached no limit."""
+        horizon, diagnostics = building.problem.horizon(building.state), building.found.diagnostics
+        most = self._limit or REPEATS * self._most(horizon)
+        within = (diagnostics.evaluations < self._evaluations(horizon)) & (building.drawn < most)
+        return within & (diagnostics.remaining_mass > 0)
 
     def forms(self, horizon: int) -> int:
         return max(1, min(MOST_VARIANTS, int(SHARE * self._solutions(horizon) / COST)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, Variants, precise, step_some
+from gumbeldore.hashing import hash_set, mix
+from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise, step_some
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -190,6 +191,21 @@ class CVRP(Problem[CVRPState]):
         """The first action of a variant with this tag, if it has one."""
         return 2 * (tag - 1).clamp(min=0) + 1
 
+    def rewritten(
+        self, state: CVRPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
+    ) -> Rewritten[CVRPState]:
+        """Subtours in the order of their directions from the depot, from some direction on, one way round or the other, each of them
+        reversed or not; under some isometry. The last actions are those of neighbouring subtours."""
+        require(not bool(state.visited.any()), "`rewritten` needs solutions of initial states.")
+        same, noise = state.compact(), mix(seeds)
+        turn = (noise >> 11 & 0xFFFF).to(same.nodes.dtype) * (2 * math.pi / 0x10000)
+        angle = directions(actions, same.nodes).add(turn[:, None]).remainder(2 * math.pi)
+        angle = torch.where((noise & 1 == 1)[:, None], -angle, angle)
+        coins = mix(noise[:, None] + torch.arange(actions.shape[1], device=actions.device)) & 1 == 1
+        order, begins = sorted_subtours(actions, angle, coins)
+        seen = replace(same, nodes=isometry(same.nodes, (noise >> 1) % ISOMETRIES))
+        return Rewritten(seen, torch.zeros_like(seeds), 2 * order + begins)
+
     def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
         """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""
         return hash_set(state.visited, state.current, state.remaining)
@@ -330,18 +346,34 @@ def aligned(
     actions: Int[Tensor, "row customer"],
     demands: Int[Tensor, "row node"],
     capacity: Int[Tensor, " row"],
-    reverse: Bool[Tensor, "row customer"],
+    reverse: Bool[Tensor, "row subtour"],
 ) -> tuple[Int[Tensor, "row customer"], Bool[Tensor, "row customer"]]:
-    """Complete solutions with their subtours sorted ascending by the capacity left at their end; equal ones keep their order.
+    """Complete solutions with their subtours sorted ascending by the capacity left at their end."""
+    customer, subtour = actions // 2, (actions % 2).cumsum(1) - 1
+    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
+    return sorted_subtours(actions, capacity[:, None] - load, reverse)
+
+
+def directions(actions: Int[Tensor, "row customer"], nodes: Float[Tensor, "row node 2"]) -> Float[Tensor, "row subtour"]:
+    """In which direction from the depot the middle of each subtour lies, as an angle; meaningless where there is none."""
+    subtour = ((actions % 2).cumsum(1) - 1)[..., None].expand(-1, -1, 2)
+    points = nodes.gather(1, (actions // 2 + 1)[..., None].expand(-1, -1, 2)) - nodes[:, :1]
+    x, y = torch.zeros_like(points).scatter_add_(1, subtour, points).unbind(2)
+    return torch.atan2(y, x)
+
+
+def sorted_subtours(
+    actions: Int[Tensor, "row customer"], by: Num[Tensor, "row subtour"], reverse: Bool[Tensor, "row subtour"]
+) -> tuple[Int[Tensor, "row customer"], Bool[Tensor, "row customer"]]:
+    """Complete solutions with their subtours in ascending order; equal ones keep theirs.
 
     `reverse[:, s]` turns subtour s round. Returns the customers, and True at the first one of each subtour.
     """
     customer, begins = actions // 2, actions % 2 == 1
     subtour = begins.cumsum(1) - 1  # the first customer is always reached via the depot
     count = torch.zeros_like(actions).scatter_add_(1, subtour, torch.ones_like(actions))
-    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
-    left = (capacity[:, None] - load).where(count > 0, torch.iinfo(actions.dtype).max)
-    sequence = left.argsort(dim=1, stable=True)
+    most = torch.inf if by.is_floating_point() else torch.iinfo(by.dtype).max
+    sequence = by.where(count > 0, most).argsort(dim=1, stable=True)
     ordered = count.gather(1, sequence)
     new_start = torch.zeros_like(actions).scatter_(1, sequence, ordered.cumsum(1) - ordered)
     offset = torch.arange(actions.shape[1], device=actions.device) - (count.cumsum(1) - count).gather(1, subtour)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise
 from gumbeldore.problems.local_search import polish_schedules
 
 
@@ -190,14 +190,27 @@ class JSSP(Problem[JSSPState]):
         """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""
         count = min(count, 2)
         rows = torch.arange(state.row_count, device=state.device).repeat_interleave(count)
-        same, tag = state.rows(rows).compact(), torch.arange(count, device=state.device).repeat(state.row_count)
-        backwards = tag.bool()[:, None, None]
+        tag = torch.arange(count, device=state.device).repeat(state.row_count)
+        return Variants(self._turned(state.rows(rows), tag), tag, count)
+
+    def _turned(self, state: JSSPState, tag: Int[Tensor, " row"]) -> JSSPState:
+        """Initial states of the shops themselves (tag 0), or reversed."""
+        same, backwards = state.compact(), tag.bool()[:, None, None]
         times, machines = (torch.where(backwards, each.flip(2), each) for each in (same.times, same.machines))
-        return Variants(replace(same, times=times, machines=machines), tag, count)
+        return replace(same, times=times, machines=machines)
 
     def translated(self, state: JSSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
-        """A schedule of the reversed shop, read backwards, keeps the orders on all machines, and so its longest path."""
+        """A schedule of the reversed shop, read backwards, keeps the orders on all machines, and so its longest path. The same the other way."""
         return torch.where(tag.bool()[:, None], actions.flip(1), actions)
+
+    def rewritten(
+        self, state: JSSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
+    ) -> Rewritten[JSSPState]:
+        """The schedule as it is or read backwards, in the order of starts, so that the last actions are the last ones in time."""
+        require(not bool(state.scheduled.any()), "`rewritten` needs solutions of initial states.")
+        tag = mix(seeds) & 1
+        turned = self._turned(state, tag)
+        return Rewritten(turned, tag, by_start(self, turned, self.translated(state, tag, actions)))
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.
@@ -214,6 +227,15 @@ class JSSP(Problem[JSSPState]):
 def completion(available: Num[Tensor, "..."], axis: int, time: Num[Tensor, "..."]) -> Num[Tensor, "..."]:
     """z = max(A_job, A_mach) + p, with the two availability times along `axis`: when the next operation ends."""
     return available.amax(axis, keepdim=True) + time
+
+
+def by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+    """The same schedules of initial states, with their operations in the order in which they begin; of equal ones, as they were."""
+    starts = []
+    for job in actions.unbind(1):
+        starts.append(state.next_starts().gather(1, job[:, None]))
+        state = problem.step(state, job)
+    return actions.gather(1, torch.cat(starts, 1).argsort(dim=1, stable=True))
 
 
 def occurrence(values: Int[Tensor, "row depth"], kinds: int) -> Int[Tensor, "row depth"]:

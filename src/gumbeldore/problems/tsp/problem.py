@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.hashing import hash_set
-from gumbeldore.problem import Examples, Problem, State, Variants, precise
+from gumbeldore.hashing import hash_set, mix
+from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -193,14 +193,27 @@ class TSP(Problem[TSPState]):
         drawn = drawn_apart(seeds, cities, ISOMETRIES, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
-        same = state.rows(rows).compact()
         begin = (state.start[rows] + drawn.flatten() // ISOMETRIES) % cities
-        visited = torch.zeros_like(same.visited).scatter_(1, begin[:, None], True)
-        points = isometry(same.coordinates, drawn.flatten() % ISOMETRIES)
-        return Variants(replace(same, coordinates=points, start=begin, current=begin, visited=visited), begin, count)
+        return Variants(self._seen(state.rows(rows), begin, drawn.flatten() % ISOMETRIES), begin, count)
+
+    def _seen(self, state: TSPState, start: Int[Tensor, " row"], form: Int[Tensor, " row"]) -> TSPState:
+        """Initial states, with these cities to begin with, under these isometries."""
+        same = state.compact()
+        visited = torch.zeros_like(same.visited).scatter_(1, start[:, None], True)
+        return replace(same, coordinates=isometry(same.coordinates, form), start=start, current=start, visited=visited)
 
     def translated(self, state: TSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
         return begun_at(torch.cat([tag[:, None], actions], 1), state.start)
+
+    def rewritten(
+        self, state: TSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
+    ) -> Rewritten[TSPState]:
+        """The tour from another city on, in either direction, under some isometry. Its last actions are a stretch of it."""
+        require(bool((state.visited.sum(1) == 1).all()), "`rewritten` needs solutions of initial states.")
+        tour, noise = torch.cat([state.start[:, None], actions], 1), mix(seeds)
+        tour = torch.where((noise & 1 == 1)[:, None], tour.flip(1), tour)
+        start = tour.gather(1, ((noise >> 8) % tour.shape[1])[:, None]).squeeze(1)
+        return Rewritten(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, begun_at(tour, start))
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates
