@@ -21,7 +21,7 @@ from gumbeldore.evaluation.methods import described, weights_digest
 from gumbeldore.files import write_atomically
 from gumbeldore.policy import Network
 
-TOGETHER = 25
+TOGETHER = 100
 """Instances that are searched together."""
 
 

@@ -17,7 +17,7 @@ WIDTH, ROUNDS = 16, 8
 """Of the samplers in rounds. Their first rounds are smaller searches, so that one run gives a curve."""
 
 VARIANTS = 8
-MOST = 3000
+MOST = 1000
 """No search goes on after a round in which all instances have so many evaluations."""
 
 
@@ -52,7 +52,7 @@ def _stepping(**settings: Any) -> Callable[[Case, int], dict[str, Sampler]]:
     }
 
 
-BUDGETS = (100, 300, 1000, 3000)
+BUDGETS = (100, 300, 1000)
 """Policy evaluations at which families are compared."""
 
 ADAPTIVE = "adaptive"
@@ -73,7 +73,7 @@ FAMILIES = (
     Family(
         "beam, variants", lambda case, horizon: {str(width): BeamSearch(width, variants=VARIANTS) for width in (1, 2, 4, 8)}
     ),
-    Family("stepping", _stepping(nucleus=0.8)),
+    Family("stepping, p = 0.8", _stepping(nucleus=0.8)),
     Family("stepping, auto", _stepping(nucleus="auto")),
     Family("stepping, auto, advantages", _stepping(nucleus="auto", sigma="auto")),
     Family("stepping, auto, variants", _stepping(nucleus="auto", variants=VARIANTS)),
