@@ -11,8 +11,8 @@ from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
-from gumbeldore.search.adaptive import Adaptive, explored
-from gumbeldore.search.rebuilding import Rebuilding, can_rebuild, continued, extended
+from gumbeldore.search.adaptive import Adaptive, due, explored
+from gumbeldore.search.rebuilding import Rebuilding, best_apart, can_rebuild, continued, extended
 from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
 
 CASES = {
@@ -89,7 +89,7 @@ def test_schedules_are_written_in_the_order_of_starts_and_not_longer() -> None:
 def test_rebuilding_never_makes_anything_worse_and_returns_only_what_is_better(case) -> None:
     problem, policy, state = case
     sampled = StochasticBeamSearch(3, 1)(problem, policy, state, seeds=torch.arange(6))
-    building = Rebuilding.of(problem, policy, state, torch.arange(6), sampled, chains=3, memory=1 << 28)
+    building = Rebuilding(problem, policy, state, torch.arange(6), 3, 1 << 28, sampled)
     before = building.objective
     with torch.no_grad():
         for _ in range(12):
@@ -110,7 +110,7 @@ def test_rebuilding_never_makes_anything_worse_and_returns_only_what_is_better(c
 def test_instances_that_are_not_active_stay_as_they_are(case) -> None:
     problem, policy, state = case
     greedy = Greedy()(problem, policy, state, seeds=torch.arange(6))
-    building = Rebuilding.of(problem, policy, state, torch.arange(6), greedy, chains=1, memory=1 << 28)
+    building = Rebuilding(problem, policy, state, torch.arange(6), 1, 1 << 28, greedy)
     active = torch.tensor([True, False] * 3)
     with torch.no_grad():
         for _ in range(5):
@@ -137,17 +137,15 @@ def test_an_answer_does_not_depend_on_the_batch_and_keeps_to_its_budget(case, sa
         assert (together.diagnostics.evaluations < limit + 32 * horizon).all()
 
 
-def test_no_solution_comes_twice_in_one_form() -> None:
-    """What rebuilding adds is better than all before, so it is new."""
+def test_what_is_added_gets_better_and_better() -> None:
     problem, policy = TSP(8), awake(TSPPolicy(16, 1, 2, 32))
     state = problem.generate(10, generator=generator(7))
     *_, found = Adaptive(evaluations=300).stream(problem, policy, state, torch.arange(10))
     added = found.log_prob.isnan()
     assert added.any()
     for row in range(10):
-        values = found.objective[row]
-        for slot in added[row].nonzero().squeeze(1).tolist():
-            assert values[slot] > values[:slot].max()
+        assert (found.objective[row][added[row]].diff() > 0).all()
+        assert found.objective[row][added[row]].numel() == 0 or found.objective[row][added[row]][0] > found.objective[row, 0]
 
 
 def test_what_can_be_found_at_all_is_not_searched_for_again() -> None:
@@ -180,10 +178,36 @@ def test_the_larger_the_budget_the_smaller_the_share_of_the_search() -> None:
     assert shares[-1] == 0.15
 
 
+def test_rebuilding_keeps_pace_with_the_search() -> None:
+    """Whatever the search has spent, together they come to what `explored` says of the sum."""
+    assert due(torch.tensor(5.0)) == 0
+    for solutions in (30.0, 100.0, 5000.0):
+        assert due(torch.tensor(explored(solutions) * solutions)).item() == pytest.approx(solutions)
+
+
+def test_solutions_that_are_improved_side_by_side_are_worth_something_else() -> None:
+    objective = torch.tensor([[3.0, 5.0, 5.0, 4.0], [1.0, 1.0, -torch.inf, 1.0]], dtype=torch.float64)
+    actions = torch.arange(8).view(2, 4, 1)
+    chosen, value = best_apart(actions, objective, 3)
+    assert value.tolist() == [[5, 4, 3], [1, 1, 1]]
+    assert chosen.squeeze(2).tolist() == [[1, 3, 0], [4, 4, 4]]
+
+
+def test_what_the_search_finds_later_replaces_what_is_worse() -> None:
+    problem, policy = TSP(8), awake(TSPPolicy(16, 1, 2, 32), 3)
+    state, seeds = problem.generate(5, generator=generator(13)), torch.arange(5)
+    few, more = (list(StochasticBeamSearch(4, 3).stream(problem, policy, state, seeds))[i] for i in (0, 2))
+    building = Rebuilding(problem, policy, state, seeds, 2, 1 << 28, few)
+    building.see(more)
+    assert torch.equal(building.objective, best_apart(more.actions, more.objective, 2)[1])
+    assert torch.equal(building.found.objective, more.objective)
+
+
 def test_a_part_follows_what_is_kept() -> None:
     whole, kept = torch.tensor([[5, 6, 7, -1], [5, 6, 7, 8]]), torch.tensor([1, 3])
     last = torch.tensor([[1, 2, 3], [9, -1, -1]])
-    assert continued(whole, kept, last).tolist() == [[5, 1, 2, 3, -1, -1], [5, 6, 7, 9, -1, -1]]
+    assert continued(whole, kept, last).tolist() == [[5, 1, 2, 3], [5, 6, 7, 9]]
+    assert continued(whole, kept, last[:, :2]).tolist() == [[5, 1, 2, -1], [5, 6, 7, 9]]
 
 
 def test_only_filled_slots_are_added() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, count, repeat
 from typing import ClassVar
@@ -44,13 +44,23 @@ CHAIN = 24
 """Solutions that are improved side by side: one for so many greedy solutions that could be made instead ..."""
 MOST_CHAINS = 16
 """... but no more than that."""
+LEAST_EXPLORED, MOST_EXPLORED = 0.15, 0.8
+"""The share of the search, if parts of solutions can be built anew, lies between these."""
+FIRST = 10
+"""Greedy solutions that a search may spend before rebuilding begins: what is built upon should be good. A smaller search ends before."""
 REPEATS = 4
 """Where only evaluations are limited, so many times the sequences that should use them up: parts may cost nothing."""
 
 
 def explored(solutions: float) -> float:
-    """The share of the search, where solutions can be rebuilt after it: the smaller, the more can be spent."""
-    return min(0.8, max(0.15, (4 / solutions) ** 0.5))
+    """The share of the search, where solutions can be rebuilt beside it: the smaller, the more can be spent, in greedy solutions."""
+    return min(MOST_EXPLORED, max(LEAST_EXPLORED, (4 / solutions) ** 0.5))
+
+
+def due(spent: Tensor) -> Tensor:
+    """How much the search and rebuilding should have spent together, in greedy solutions, when the search has spent so much."""
+    together = torch.minimum(torch.maximum(spent / MOST_EXPLORED, spent.square() / 4), spent / LEAST_EXPLORED)
+    return together.where(spent > FIRST, 0)
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,8 @@ class Adaptive(Sampler):
        again, until everything is used. A pass begins where the variant does if the last one found nothing better (or there were few
        variants) and that can be afforded, otherwise after the first step.
 
-    Where the problem can write solutions down in other forms, that is only the first part of the work (`explored`). The rest builds parts
-    of the best solutions anew (`search/rebuilding.py`); what is better than all before is returned, so nothing comes twice.
+    Where the problem can write solutions down in other forms, that is only a part of the work (`explored`). In between and after it, parts
+    of the best solutions are built anew (`search/rebuilding.py`); what is better than all before is returned.
 
     The search happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
     did not help here (docs/quality.md). Stop its `stream` whenever you like.
@@ -87,23 +97,23 @@ class Adaptive(Sampler):
             require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
-        """A search, and then, where solutions can be written down in other forms, parts of the best ones anew."""
+        """A search, and beside it, where solutions can be written down in other forms, parts of the best ones anew."""
         if not can_rebuild(problem):
             yield from super().stream(problem, policy, state, seeds)
             return
-        found, state = None, state.compact()
+        state, building = state.compact(), None
         horizon = problem.horizon(state)
         for found in super(Adaptive, self._exploring(horizon)).stream(problem, policy, state, seeds):
-            yield found
-        assert found is not None
-        building = Rebuilding.of(problem, policy, state, seeds, found, chains=self._chains(horizon), memory=self.memory)
-        while bool((active := self._may_rebuild(building)).any()):
-            with evaluation_mode(policy), torch.inference_mode():
-                building.rebuild(active)
+            if building is None:
+                building = Rebuilding(problem, policy, state, seeds, self._chains(horizon), self.memory, found)
+            building.see(found)
             yield building.found
+            yield from self._rebuilt(building, horizon, lambda spent: due(spent / horizon) * horizon)
+        assert building is not None
+        yield from self._rebuilt(building, horizon, lambda spent: torch.full_like(spent, torch.inf, dtype=torch.float64))
 
     def _exploring(self, horizon: int) -> Adaptive:
-        """The search that comes first, with its share of all limits."""
+        """The search, with its share of all limits."""
         share = explored(self._solutions(horizon))
         limits = (self._limit, self.evaluations, self.effort)
         sequences, evaluations, effort = (limit and max(1, round(share * limit)) for limit in limits)
@@ -113,12 +123,19 @@ class Adaptive(Sampler):
         """How many solutions are improved side by side."""
         return max(1, min(MOST_CHAINS, int(self._solutions(horizon) / CHAIN)))
 
-    def _may_rebuild(self, building: Rebuilding[S]) -> Bool[Tensor, " batch"]:
-        """Instances of which not everything has been found, and that have reached no limit."""
-        horizon, diagnostics = building.problem.horizon(building.state), building.found.diagnostics
-        most = self._limit or REPEATS * self._most(horizon)
-        within = (diagnostics.evaluations < self._evaluations(horizon)) & (building.drawn < most)
-        return within & (diagnostics.remaining_mass > 0)
+    def _rebuilt(self, building: Rebuilding[S], horizon: int, until: Callable[[Tensor], Tensor]) -> Iterator[Solutions]:
+        """Pass after pass, `until` so many evaluations were made, given those of the search, or a limit is reached."""
+        most, searched = self._limit or REPEATS * self._most(horizon), building.searched
+        spent = searched.diagnostics.evaluations
+        limit = until(spent).clamp(max=self._evaluations(horizon))
+        while True:
+            active = (spent + building.made < limit) & (searched.filled.sum(1) + building.drawn < most)
+            active &= searched.diagnostics.remaining_mass > 0
+            if not bool(active.any()):
+                return
+            with evaluation_mode(building.policy), torch.inference_mode():
+                building.rebuild(active)
+            yield building.found
 
     def forms(self, horizon: int) -> int:
         return max(1, min(MOST_VARIANTS, int(SHARE * self._solutions(horizon) / COST)))
