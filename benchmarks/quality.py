@@ -3,6 +3,7 @@
     python benchmarks/quality.py                       # all of it: about two hours of one core
     python benchmarks/quality.py --only tsp,jssp-10x10 --samplers beam,adaptive
     python benchmarks/quality.py --grid                # sigma x nucleus, 5 x 5, beside the others
+    python benchmarks/quality.py --grid --report       # tables and pictures of what is there so far
     python benchmarks/quality.py --quick               # tiny sizes in about a minute: checks the script
 
 It trains the policies itself (minutes each) and keeps them, and every finished cell of the table, in --folder: started again, it goes on
@@ -41,9 +42,16 @@ def tasks(case: Case, policy: Network, families: Sequence[Family], count: int, m
 
 
 def contests(
-    cases: Sequence[Case], families: Sequence[Family], folder: Path, count: int, console: Console, *, tiny: bool = False
+    cases: Sequence[Case],
+    families: Sequence[Family],
+    folder: Path,
+    count: int,
+    console: Console,
+    *,
+    tiny: bool = False,
+    report: bool = False,
 ) -> Iterator[Contest]:
-    """Fills what is missing, case by case."""
+    """Fills what is missing, case by case, unless only a report of what is there is wanted."""
     trainings = {training.problem: quick(training) if tiny else training for training in TRAININGS}
     policies = {case.name: checkpoint(trainings[case.training], case.stage, folder / "policies", console) for case in cases}
     wanted = {case.name: tasks(case, policies[case.name], families, count, QUICK_MOST if tiny else MOST) for case in cases}
@@ -54,7 +62,7 @@ def contests(
         for case in cases:
             for task in wanted[case.name]:
                 progress.update(current, description=f"{case.name}: {task.entrant.name}", completed=0)
-                if task.load(folder) is None:
+                if not report and task.load(folder) is None:
                     for solved in task.fill(folder):
                         progress.update(current, completed=solved)
                 progress.advance(overall)
@@ -76,6 +84,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/quality"), help="policies and cells are kept here")
     parser.add_argument("--json", type=Path, default=HERE / "results" / "quality.json")
     parser.add_argument("--figures", type=Path, default=HERE.parent / "docs" / "figures", help="the folder of the plots")
+    parser.add_argument("--report", action="store_true", help="only tables and pictures of the cells that are there")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, in the folder `quick` below --folder, also results")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -93,6 +102,7 @@ def main() -> None:
             options.instances,
             console,
             tiny=options.quick,
+            report=options.report,
         )
     )
     text = markdown(found)

@@ -111,14 +111,11 @@ class Claim:
 CLAIMS = (
     (ADAPTIVE, "beam search", 0.0),
     (ADAPTIVE, DEFAULT, 0.0),
-    ("preset best", "beam search", 0.0),
-    ("preset best", DEFAULT, 0.0),
-    ("preset best", AUTO, 0.0),
     (ADAPTIVE, "stepping, auto, variants", 0.0),
     (ADAPTIVE, GRID, 0.2),
     (AUTO, GRID, 0.2),
     (AUTO, DEFAULT, 0.0),
-    ("stepping", DEFAULT, 0.0),
+    ("stepping, p = 0.8", DEFAULT, 0.0),
     ("stepping, auto", AUTO, 0.0),
 )
 """Who should be better than whom, but for so many percent."""

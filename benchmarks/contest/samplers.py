@@ -8,7 +8,6 @@ from typing import Any
 
 from contest.cases import Case
 from gumbeldore import Adaptive
-from gumbeldore.search.presets import PRESETS
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
 from gumbeldore.search.stepping import StepAndReconsider
@@ -79,9 +78,6 @@ FAMILIES = (
     Family("stepping, auto, variants", _stepping(nucleus="auto", variants=VARIANTS)),
     Family("stepping, auto, both", _stepping(nucleus="auto", sigma="auto", variants=VARIANTS)),
     Family(ADAPTIVE, lambda case, horizon: {str(budget): Adaptive(evaluations=budget) for budget in BUDGETS}),
-    Family("preset fast", _one(lambda case, horizon: PRESETS["fast"])),
-    Family("preset balanced", _one(lambda case, horizon: PRESETS["balanced"])),
-    Family("preset best", _one(lambda case, horizon: PRESETS["best"])),
 )
 
 NUCLEI, SCALES = (0.5, 0.7, 0.85, 0.95, 1.0), (0.0, 0.3, 1.0, 3.0, 10.0)

@@ -79,7 +79,7 @@ def _curves(panel: Any, contest: Contest, colour: dict[str, Any], axis: str, lab
     for family in (name for name in contest.families if name in colour):
         points = sorted((getattr(point, axis), float(point.gaps.mean())) for point in contest.points(family))
         x, y = np.array(points).T[0], np.minimum.accumulate(np.array(points).T[1])  # the best so far of the family
-        bold = family.startswith(("adaptive", "preset"))
+        bold = family.startswith("adaptive")
         panel.plot(x, y, marker="o", markersize=3, linewidth=2.2 if bold else 1, color=colour[family], label=family)
     number_by_powers(panel)
     panel.set(title=contest.case.name, xlabel=label, ylabel="mean gap in %" if contest.case.relative else "100 x (1 - outcome)")
