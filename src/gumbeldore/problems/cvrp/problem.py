@@ -238,7 +238,7 @@ class CVRP(Problem[CVRPState]):
 
         demands, capacity = state.demands[state.instance], state.capacity[state.instance]
         subtours = Subtours.of(actions)
-        rank, reverse = self._ranked(subtours, state.nodes[state.instance], demands, capacity, uniform(customers) < 0.5)
+        rank, reverse = self.ranked(subtours, state.nodes[state.instance], demands, capacity, uniform(customers) < 0.5)
         order, begins = subtours.arranged(rank, reverse)
         left = capacity_left(order, begins, demands, capacity)
         size = int(torch.randint(min(3, customers), customers + 1, (), generator=generator))
@@ -270,7 +270,7 @@ class CVRP(Problem[CVRPState]):
         customer that is left, and the one where the vehicle stands."""
         there, subtours = self.prefix(state, actions, steps), Subtours.of(actions)
         coins = torch.rand(actions.shape, generator=generator).to(steps.device) < 0.5
-        rank, reverse = self._ranked(subtours, there.nodes, there.demands, there.capacity, coins)
+        rank, reverse = self.ranked(subtours, there.nodes, there.demands, there.capacity, coins)
         later = subtours.first >= steps[:, None]
         next_one = rank.masked_fill(~later, torch.inf).argmin(1)
         action = actions.gather(1, steps[:, None]).squeeze(1)
@@ -278,7 +278,7 @@ class CVRP(Problem[CVRPState]):
         successor = subtours.successors(reverse & later, steps)
         return Examples(replace(there, nodes=augment(there.nodes, generator)), target, successor)
 
-    def _ranked(
+    def ranked(
         self,
         subtours: Subtours,
         nodes: Float[Tensor, "row node 2"],
