@@ -2,6 +2,7 @@
 
     python benchmarks/learning.py curves --minutes 4 --seeds 3      # validation gap against core-seconds, from scratch
     python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,frame
+    python benchmarks/learning.py curves --only cvrp50 --recipes frame,order,loads,follow,all
     python benchmarks/learning.py diagnose --only tsp50 --minutes 8 # why: labels alone against recoveries
 
 Every run is a process with one thread that stops after its core-seconds, whatever else the machine does, and writes one file to
@@ -43,24 +44,25 @@ LONG = 300  # attempts per item of the local search that gaps refer to
 Tree = dict[str, Any]
 Job = tuple[str, str, int, float, int]  # case, recipe, seed, minutes, validation instances
 
-ROUTES = {"policy": {"d": 64, "layers": 3, "heads": 4, "ff": 256}}
+ROUTES = {"policy": {"d": 64, "layers": 3, "heads": 4, "ff": 256, "local": 0, "frame": 0}}
+DELIVERIES = {"policy": {**ROUTES["policy"], "loads": 0}}
 SHOPS = {"policy": {"d": 64, "pairs": 2, "heads": 8, "ff": 256}}
 CASES: dict[str, tuple[str, Tree]] = {
     "tsp20": ("tsp", {"problem": {"cities": 20}, **ROUTES}),
     "tsp50": ("tsp", {"problem": {"cities": 50}, **ROUTES}),
-    "cvrp20": ("cvrp", {"problem": {"customers": 20, "capacity": 30}, **ROUTES}),
-    "cvrp50": ("cvrp", {"problem": {"customers": 50, "capacity": 40}, **ROUTES}),
+    "cvrp20": ("cvrp", {"problem": {"customers": 20, "capacity": 30, "order": "fullest"}, **DELIVERIES}),
+    "cvrp50": ("cvrp", {"problem": {"customers": 50, "capacity": 40, "order": "fullest"}, **DELIVERIES}),
     "jssp6": ("jssp", {"problem": {"jobs": 6, "machines": 6}, **SHOPS}),
     "jssp10": ("jssp", {"problem": {"jobs": 10, "machines": 10}, **SHOPS}),
 }
 
 GREEDY = {"method": "without-replacement", "beam_width": 1, "rounds": 1, "first_round_deterministic": True}
 PLAIN: Tree = {
-    "policy": {"pointer": 0, "local": 0},
+    "policy": {"pointer": 0},
     "sampler": {"method": "gumbeldore", "beam_width": 16, "rounds": 2, "first_round_deterministic": False},
     "training": {
         "instances": 64, "batches": 64, "batch_size": 256, "part_size": 128, "polish": 0, "recoveries": 0, "successor_weight": 0.0,
-        "averaging": 0.0, "generate_with_best": True,
+        "averaging": 0.0, "generate_with_best": True, "window": None,
     },
 }  # fmt: skip
 POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
@@ -70,6 +72,9 @@ KEPT: Tree = {"training": {"window": 8}}
 FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
+FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
+LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
+FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
 
 
 def starts(problem: str) -> Tree:
@@ -88,7 +93,15 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "recover": [PLAIN, POLISH, start, SMALL, RECOVER],
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
-    return found if problem == "jssp" else {**found, "frame": [*found["window"], FRAME]}
+    if problem == "jssp":
+        return found
+    framed = [*found["window"], FRAME]
+    deliveries = {"order": [FAR], "loads": [LOADS], "follow": [FOLLOWING], "all": [FAR, LOADS, FOLLOWING]}
+    return {
+        **found,
+        "frame": framed,
+        **({name: [*framed, *more] for name, more in deliveries.items()} if problem == "cvrp" else {}),
+    }
 
 
 SAYS = {
@@ -99,6 +112,10 @@ SAYS = {
     "recover": "... and recoveries",
     "window": "... and solutions of the last eight epochs, improved or not",
     "frame": "... and nodes seen from the current one (routes)",
+    "order": "`frame` and the subtour with the farthest end first (cvrp)",
+    "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
+    "follow": "`frame` and what follows each customer (cvrp)",
+    "all": "`frame` and these three (cvrp)",
 }
 
 

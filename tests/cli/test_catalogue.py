@@ -48,7 +48,10 @@ def test_the_papers_supervised_settings_are_the_papers(entry):
 
 def test_the_papers_cvrp_settings_are_the_papers():
     paper = CATALOGUE["cvrp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0, "frame": 0}
+    assert as_plain(paper.policy) == {
+        **{"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0, "frame": 0},
+        "loads": 0,
+    }
     assert paper.training_problem == CVRP(100, (40, 100))
     assert paper.validation_problem == CVRP(100, 50)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 3.0)
@@ -127,9 +130,9 @@ def test_a_setting_may_be_a_number_or_a_range(value, expected):
     assert merged(CVRP(), {"capacity": value}).capacity == expected
 
 
-@pytest.mark.parametrize("value", [[40], [40, 50, 60], "much", [40, "x"], 1.5, True])
+@pytest.mark.parametrize("value", ["much", [40, "x"], 1.5, True])
 def test_a_setting_that_is_neither_is_refused_with_both_types(value):
-    with pytest.raises(SettingsError, match=r"`capacity` must be of type int or tuple\[int, int\], got"):
+    with pytest.raises(SettingsError, match=r"`capacity` must be of type int or tuple\[int, \.\.\.\], got"):
         merged(CVRP(), {"capacity": value})
 
 

@@ -17,6 +17,7 @@ from gumbeldore.problems import CVRP, JSSP, TSP, local_search
 from gumbeldore.problems.mixture import AnyOf
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.recoveries import ways_on
 
 pytestmark = pytest.mark.skipif(not local_search.available(), reason="the local search is not compiled")
 
@@ -201,6 +202,26 @@ def test_a_training_recovers_and_resumes_bit_for_bit(name: str) -> None:
     assert all(int(group["steps"].min()) >= 1 for group in recovered)
     (again,) = run(resume=first)
     assert all(torch.equal(second["policy"][key], again["policy"][key]) for key in second["policy"])
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_ways_to_go_on_from_one_solution_learn_from_each_other(name: str) -> None:
+    """A way on after more steps is one after fewer, so the latter is never worse; where it goes as the policy did, both are as good."""
+    problem = PROBLEMS[name]
+    state, actions = solved(problem, 30)
+    steps = list(range(1, actions.shape[1] - 1))
+    found = ways_on(problem, state, actions, steps, effort=1, seeds=torch.arange(30))
+    value = [values(problem, state, solution) for solution in found]
+    agreed = 0
+    for index, kept in enumerate(steps):
+        assert torch.equal(found[index][:, :kept], actions[:, :kept])
+        assert bool((value[index] >= values(problem, state, actions) - 1e-6).all())
+        if index:
+            assert bool((value[index - 1] >= value[index] - 1e-6).all())
+            same = (found[index - 1][:, :kept] == actions[:, :kept]).all(1)
+            assert value[index][same].tolist() == pytest.approx(value[index - 1][same].tolist(), abs=1e-6)
+            agreed += int(same.sum())
+    assert agreed > 10
 
 
 def test_a_dataset_keeps_whole_solutions_and_recoveries_apart() -> None:

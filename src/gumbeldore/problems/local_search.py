@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gumbeldore.errors import SettingsError
 
-HOT, COLD = 0.03, 0.001
+HOT, COLD = 0.1, 0.001
 """The temperatures between which routes are annealed, in lengths of the unit square."""
 
 

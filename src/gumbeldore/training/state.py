@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from gumbeldore.errors import CheckpointError, GumbeldoreError
 from gumbeldore.policy import Network
-from gumbeldore.problem import Examples, Problem, S, replay
+from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Greedy, Sampler, draw_seeds
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.backend import Backend
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
+from gumbeldore.training.recoveries import objectives, ways_on
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.workers import can_be_cut, losses, trained
 
@@ -141,24 +142,23 @@ class Training(Generic[S]):
             yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
 
     def _recover(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
-        """Adds the best ways to go on from some states that the policy came to, one number of steps for all rows.
+        """Adds the best ways to go on from some states that the policy came to, the same numbers of steps for all rows.
 
         Solutions lead through good states only. A policy that never sees what its own mistakes leave behind makes more of them.
         """
         shortest = int((actions >= 0).sum(1).min())
-        steps = (1 + torch.randperm(max(0, shortest - 2), generator=self.generator))[: self.settings.recoveries]
-        if len(steps) == 0:
+        drawn = (1 + torch.randperm(max(0, shortest - 2), generator=self.generator))[: self.settings.recoveries]
+        if len(drawn) == 0:
             return
-        effort = self.settings.polish
-        better = [self.problem.polish(state, actions, effort=effort, seeds=seeds, kept=kept) for kept in steps.tolist()]
+        steps = sorted(drawn.tolist())
+        better = torch.cat(ways_on(self.problem, state, actions, steps, effort=self.settings.polish, seeds=seeds))
         rows = torch.arange(state.row_count).repeat(len(steps))
-        self.dataset.add(state.rows(rows), torch.cat(better), steps.repeat_interleave(state.row_count))
+        self.dataset.add(state.rows(rows), better, torch.tensor(steps).repeat_interleave(state.row_count))
 
     def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
         """Better solutions by the problem's local search, and their objectives."""
         better = self.problem.polish(state, actions, effort=self.settings.polish, seeds=seeds)
-        end = replay(self.problem, state, better, (better >= 0).sum(1))
-        return better, self.problem.objective(end)
+        return better, objectives(self.problem, state, better)
 
     def fit(self) -> Iterator[Progress]:
         """Lines 9-11 of Algorithm 1: next-token prediction on random partial solutions."""

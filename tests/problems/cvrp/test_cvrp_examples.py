@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems import CVRP, CVRPState
-from gumbeldore.problems.cvrp.problem import aligned, capacity_left
+from gumbeldore.problems.cvrp.problem import capacity_left
+from gumbeldore.problems.cvrp.subtours import Subtours
 
 Example = tuple[int, int, frozenset[int], int]  # node, remaining capacity, customers to serve, target action
 
@@ -118,7 +119,8 @@ def test_subtours_are_sorted_by_the_capacity_left_and_turned_where_asked() -> No
     state = problem.generate(100, generator=generator)
     actions = random_actions(problem, state, generator)
     reverse = torch.rand(100, 40, generator=generator) < 0.5
-    order, begins = aligned(actions, state.demands, state.capacity, reverse)
+    subtours = Subtours.of(actions)
+    order, begins = subtours.arranged((state.capacity[:, None] - subtours.load(state.demands)).float(), reverse)
     left = capacity_left(order, begins, state.demands, state.capacity)
     for row in range(100):
         before = routes_of(actions[row] // 2, actions[row] % 2 == 1)

@@ -9,13 +9,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import ContractError, require
 from gumbeldore.networks.frame import DISTANCES, in_frame
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
 from gumbeldore.networks.locality import look_around, with_square
 from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
 from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
+from gumbeldore.problems.cvrp.loads import LOADS, load_features
 from gumbeldore.problems.cvrp.problem import CVRPState
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.problems.geometry import points_at
@@ -34,16 +35,26 @@ class CVRPPolicy(Network):
     The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop. With `pointer=1`
     it has another head, for training only, by which every customer predicts the node that follows it. With `local=1` attention
     begins with windows around each node (`networks/locality.py`). With `frame=1` nodes are seen from the current one, on the way
-    to the depot (`networks/frame.py`).
+    to the depot (`networks/frame.py`). With `loads=1`, too, it is told what fits and how much is left to do (`loads.py`).
     """
 
     def __init__(
-        self, d: int = 192, layers: int = 9, heads: int = 12, ff: int = 512, pointer: int = 0, local: int = 0, frame: int = 0
+        self,
+        d: int = 192,
+        layers: int = 9,
+        heads: int = 12,
+        ff: int = 512,
+        pointer: int = 0,
+        local: int = 0,
+        frame: int = 0,
+        loads: int = 0,
     ) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local, "frame": frame}
-        self.local, self.frame = bool(local), bool(frame)
-        self.node_embedding = nn.Linear((5 if local else 4) + (DISTANCES if frame else 0), d)
+        require(not loads or bool(frame), f"`loads` needs `frame` = 1, got {frame}.")
+        sizes = {"d": d, "layers": layers, "heads": heads, "ff": ff}
+        self.config = {**sizes, "pointer": pointer, "local": local, "frame": frame, "loads": loads}
+        self.local, self.frame, self.loads = bool(local), bool(frame), bool(loads)
+        self.node_embedding = nn.Linear((5 if local else 4) + (DISTANCES if frame else 0) + (LOADS if loads else 0), d)
         self.depot_start_node_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 2)
@@ -83,6 +94,8 @@ class CVRPPolicy(Network):
         features, others = take(nodes, state, order), nodes.new_empty(*order.shape, 0)
         if self.frame:
             features, others = self._framed(features, state, order, blocked)
+        if self.loads:
+            others = torch.cat([others, load_features(state, order, features[..., :2], others[..., 0])], -1)
         x = self._embed(features, others, state, order)
         return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from gumbeldore.errors import require
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
 from gumbeldore.problems.baselines import OWN, expert
@@ -26,18 +27,35 @@ from gumbeldore.problems.mixture import any_of, numbers
 
 
 @dataclass(frozen=True)
+class DeliverySize(RoutingSize):
+    """Size of the BQ network for deliveries."""
+
+    d: int = 192
+    heads: int = 12
+    loads: int = 0  # 1: with `frame`, it is told what fits into the vehicle and how much is left to do
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.loads in (0, 1), f"`loads` must be 0 or 1, got {self.loads}.")
+        require(not self.loads or self.frame == 1, f"`loads` needs `frame` = 1, got {self.frame}.")
+
+
+@dataclass(frozen=True)
 class Deliveries:
     """Random customers. Several numbers of them: each epoch draws one."""
 
     customers: int | tuple[int, ...] = 100
-    capacity: int | tuple[int, int] = 50  # of the vehicle; two numbers: uniform between them
+    capacity: int | tuple[int, ...] = 50  # of the vehicle; two numbers: uniform between them; more: several ranges
     nearest: int | None = None  # allows only so many nearest customers, for inference
+    order: Literal["fullest", "farthest"] = "fullest"  # which subtour comes next in training examples
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(CVRP(customers, self.capacity, self.nearest) for customers in numbers("customers", self.customers))
+        return any_of(
+            CVRP(customers, self.capacity, self.nearest, self.order) for customers in numbers("customers", self.customers)
+        )
 
 
 def record(instance: Arrays, actions: Sequence[int]) -> Record:
@@ -54,7 +72,7 @@ KIT = Kit(
     "capacitated vehicle routing",
     problem=Deliveries(),
     architectures={
-        "bq": Architecture(CVRPPolicy, RoutingSize(d=192, heads=12), "BQ network", published=published.BQ),
+        "bq": Architecture(CVRPPolicy, DeliverySize(), "BQ network", published=published.BQ),
         "lehd": Architecture(CVRPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="length of all subtours",

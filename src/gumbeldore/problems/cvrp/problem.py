@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
 from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise, step_some
+from gumbeldore.problems.cvrp.subtours import Subtours, successors
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -26,6 +27,7 @@ from gumbeldore.problems.geometry import (
 from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
+ORDERS = ("fullest", "farthest")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class CVRP(Problem[CVRPState]):
     """Serve every customer once in subtours that begin and end at the depot, on the shortest way.
 
     - Instances: depot and `customers` points, uniform in the unit square; demands uniform in 1 .. 9; the vehicle's capacity
-      is given, or uniform in a range (low, high), both included. `instances` takes data of any size.
+      is given, or uniform in a range (low, high), both included; of more numbers, ascending, in one of the ranges between neighbours, all
+      equally likely. `instances` takes data of any size.
     - Action 2 c + v: customer c next (from 0), directly from the current node (v = 0) or via the depot (v = 1). Direct is
       allowed if the demand fits into the remaining capacity and the vehicle is not at the depot; via the depot always.
     - A solution of N customers takes N actions; the last return to the depot is implied.
@@ -75,31 +78,46 @@ class CVRP(Problem[CVRPState]):
     - `nearest=k` allows only the k nearest unvisited customers of the current node, and shows only those to the network
       (the paper: k = 250). It is for inference on large instances: states from `generate` and `instances` carry it,
       training examples do not.
+    - `order` says which subtour of a solution comes next in training examples, where any could: the "fullest" (the paper), from
+      either end, or the one that has the "farthest" end from the depot, from there.
     """
 
     customers: int = 100
-    capacity: int | tuple[int, int] = 50
+    capacity: int | tuple[int, ...] = 50
     nearest: int | None = None
+    order: str = "fullest"
 
     def __post_init__(self) -> None:
         require(self.customers >= 1, f"`customers` must be at least 1, got {self.customers}.")
-        low, high = self.capacity_range
-        require(low <= high, f"`capacity` must be a range (low, high) with low <= high, got ({low}, {high}).")
+        low, ends = self.capacity_ends[0], self.capacity_ends
+        require(list(ends) == sorted(ends), f"`capacity` must be a range (low, high) with low <= high, got {self.capacity}.")
         require(low >= LARGEST_DEMAND, f"`capacity` must be at least {LARGEST_DEMAND}, the largest demand, got {low}.")
         check_nearest(self.nearest)
+        require(self.order in ORDERS, f"`order` must be one of {', '.join(ORDERS)}, got {self.order!r}.")
 
     @property
-    def capacity_range(self) -> tuple[int, int]:
-        """The smallest and the largest capacity of generated instances."""
-        return (self.capacity, self.capacity) if isinstance(self.capacity, int) else self.capacity
+    def capacity_ends(self) -> tuple[int, ...]:
+        """Where the ranges of generated instances' capacities begin and end; at least two numbers."""
+        given = (self.capacity,) if isinstance(self.capacity, int) else tuple(self.capacity)
+        require(len(given) > 0, "`capacity` must be a number, a range (low, high), or several ranges, got none.")
+        return given * 2 if len(given) == 1 else given
 
     def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> CVRPState:
-        source, (low, high) = generator.device, self.capacity_range
+        source = generator.device
         nodes = torch.rand(count, 1 + self.customers, 2, generator=generator, device=source)
         demands = torch.randint(1, LARGEST_DEMAND + 1, (count, 1 + self.customers), generator=generator, device=source)
         demands[:, 0] = 0
-        capacity = torch.randint(low, high + 1, (count,), generator=generator, device=source)
+        capacity = self._capacities(count, generator)
         return self.instances(nodes.to(device), demands.to(device), capacity.to(device))
+
+    def _capacities(self, count: int, generator: torch.Generator) -> Int[Tensor, " instance"]:
+        source, ends = generator.device, self.capacity_ends
+        if len(ends) == 2:
+            return torch.randint(ends[0], ends[1] + 1, (count,), generator=generator, device=source)
+        of_range = torch.tensor(ends, device=source)
+        which = torch.randint(len(ends) - 1, (count,), generator=generator, device=source)
+        share = torch.rand(count, generator=generator, device=source, dtype=torch.float64)
+        return of_range[which] + (share * (of_range[which + 1] - of_range[which] + 1)).long()
 
     def instances(self, nodes: Float[Tensor, "batch node 2"], demands: Tensor, capacity: Tensor | int) -> CVRPState:
         """Initial states for given data: `nodes` and `demands` (batch, 1 + N) begin with the depot, whose demand is 0.
@@ -199,10 +217,11 @@ class CVRP(Problem[CVRPState]):
         require(not bool(state.visited.any()), "`rewritten` needs solutions of initial states.")
         same, noise = state.compact(), mix(seeds)
         turn = (noise >> 11 & 0xFFFF).to(same.nodes.dtype) * (2 * math.pi / 0x10000)
-        angle = directions(actions, same.nodes).add(turn[:, None]).remainder(2 * math.pi)
+        subtours = Subtours.of(actions)
+        angle = subtours.directions(same.nodes).add(turn[:, None]).remainder(2 * math.pi)
         angle = torch.where((noise & 1 == 1)[:, None], -angle, angle)
         coins = mix(noise[:, None] + torch.arange(actions.shape[1], device=actions.device)) & 1 == 1
-        order, begins = sorted_subtours(actions, angle, coins)
+        order, begins = subtours.arranged(angle, coins)
         seen = replace(same, nodes=isometry(same.nodes, (noise >> 1) % ISOMETRIES))
         return Rewritten(seen, torch.zeros_like(seeds), 2 * order + begins)
 
@@ -215,7 +234,7 @@ class CVRP(Problem[CVRPState]):
     ) -> Examples[CVRPState]:
         """A random stretch of each solution that ends at the depot, of one random number of customers per minibatch.
 
-        Subtours are reversed at random and sorted (see `aligned`). The number L of customers is uniform in 3 .. N. One of
+        Subtours are turned round and sorted (`order`). The number L of customers is uniform in 3 .. N. One of
         the returns to the depot after L or more customers is the end (all equally likely); the stretch is the last L
         customers before it, and everyone else counts as visited. If the first of them is reached via the depot, the
         example starts there with probability 1/2; otherwise it starts at that customer, with the capacity left there.
@@ -235,7 +254,9 @@ class CVRP(Problem[CVRPState]):
             return torch.rand(rows, columns, generator=generator, device=generator.device).to(device)
 
         demands, capacity = state.demands[state.instance], state.capacity[state.instance]
-        order, begins = aligned(actions, demands, capacity, uniform(customers) < 0.5)
+        subtours = Subtours.of(actions)
+        rank, reverse = self.ranked(subtours, state.nodes[state.instance], demands, capacity, uniform(customers) < 0.5)
+        order, begins = subtours.arranged(rank, reverse)
         left = capacity_left(order, begins, demands, capacity)
         size = int(torch.randint(min(3, customers), customers + 1, (), generator=generator))
         ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)[:, size - 1 :]  # after `size` customers or more
@@ -262,14 +283,32 @@ class CVRP(Problem[CVRPState]):
     def examples_after(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[CVRPState]:
-        """Where a subtour ends, any other could be next, either way round. As in `examples`, it is the one with the least capacity left at
-        its end, from either end. Nothing is said of what follows a customer."""
-        there = self.prefix(state, actions, steps)
-        coins = torch.rand(len(steps), generator=generator).to(steps.device) < 0.5
+        """Where a subtour ends, any other could be next, either way round. As in `examples`, `order` says which; and what follows each
+        customer that is left, and the one where the vehicle stands."""
+        there, subtours = self.prefix(state, actions, steps), Subtours.of(actions)
+        coins = torch.rand(actions.shape, generator=generator).to(steps.device) < 0.5
+        rank, reverse = self.ranked(subtours, there.nodes, there.demands, there.capacity, coins)
+        later = subtours.first >= steps[:, None]
+        next_one = rank.masked_fill(~later, torch.inf).argmin(1)
         action = actions.gather(1, steps[:, None]).squeeze(1)
-        target = torch.where(action % 2 == 1, fullest_next(actions, steps, there.demands, there.capacity, coins), action)
-        example = replace(there, nodes=augment(there.nodes, generator))
-        return Examples(example, target, torch.full_like(there.demands, -1))
+        target = torch.where(action % 2 == 1, 2 * subtours.start(next_one, reverse) + 1, action)
+        successor = subtours.successors(reverse & later, steps)
+        return Examples(replace(there, nodes=augment(there.nodes, generator)), target, successor)
+
+    def ranked(
+        self,
+        subtours: Subtours,
+        nodes: Float[Tensor, "row node 2"],
+        demands: Int[Tensor, "row node"],
+        capacity: Int[Tensor, " row"],
+        coins: Bool[Tensor, "row subtour"],
+    ) -> tuple[Float[Tensor, "row subtour"], Bool[Tensor, "row subtour"]]:
+        """In which order to learn subtours, ascending, and which of them to turn round: at random, by `coins`, or by their ends."""
+        if self.order == "fullest":
+            return (capacity[:, None] - subtours.load(demands)).to(nodes.dtype), coins
+        away = (nodes[:, 1:] - nodes[:, :1]).square().sum(-1)
+        first, last = (away.gather(1, subtours.ends(reverse=which)) for which in (False, True))
+        return -torch.maximum(first, last), last > first
 
     def prefix(self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> CVRPState:
         """What `replay` does from the depot, many times faster, but for the length of the way, which is 0, and without `nearest`."""
@@ -313,73 +352,6 @@ class CVRP(Problem[CVRPState]):
         routes, rounds = 2 * numbers + via_depot, effort * len(numbers)
         better = polish_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
         return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
-
-
-def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
-    """What follows each node in a stretch that ends at the depot: the next customer of its subtour, or the depot; -1 for others."""
-    ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
-    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
-    return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)
-
-
-def fullest_next(
-    actions: Int[Tensor, "row customer"],
-    steps: Int[Tensor, " row"],
-    demands: Int[Tensor, "row node"],
-    capacity: Int[Tensor, " row"],
-    reverse: Bool[Tensor, " row"],
-) -> Int[Tensor, " row"]:
-    """The action that begins, of all subtours that begin after so many steps, the one with the least capacity left, at one of its ends."""
-    customer, begins = actions // 2, actions % 2 == 1
-    place = torch.arange(actions.shape[1], device=actions.device).expand_as(actions)
-    subtour = (begins.cumsum(1) - 1).clamp(min=0)
-    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
-    first = torch.full_like(actions, -1).scatter_reduce_(1, subtour, place, "amin", include_self=False)
-    last = torch.full_like(actions, -1).scatter_reduce_(1, subtour, place, "amax", include_self=False)
-    left = (capacity[:, None] - load).where(first >= steps[:, None], torch.iinfo(actions.dtype).max)
-    fullest = left.argmin(1, keepdim=True)
-    end = torch.where(reverse[:, None], last.gather(1, fullest), first.gather(1, fullest)).clamp(min=0)
-    return 2 * customer.gather(1, end).squeeze(1) + 1
-
-
-def aligned(
-    actions: Int[Tensor, "row customer"],
-    demands: Int[Tensor, "row node"],
-    capacity: Int[Tensor, " row"],
-    reverse: Bool[Tensor, "row subtour"],
-) -> tuple[Int[Tensor, "row customer"], Bool[Tensor, "row customer"]]:
-    """Complete solutions with their subtours sorted ascending by the capacity left at their end."""
-    customer, subtour = actions // 2, (actions % 2).cumsum(1) - 1
-    load = torch.zeros_like(actions).scatter_add_(1, subtour, demands.gather(1, customer + 1))
-    return sorted_subtours(actions, capacity[:, None] - load, reverse)
-
-
-def directions(actions: Int[Tensor, "row customer"], nodes: Float[Tensor, "row node 2"]) -> Float[Tensor, "row subtour"]:
-    """In which direction from the depot the middle of each subtour lies, as an angle; meaningless where there is none."""
-    subtour = ((actions % 2).cumsum(1) - 1)[..., None].expand(-1, -1, 2)
-    points = nodes.gather(1, (actions // 2 + 1)[..., None].expand(-1, -1, 2)) - nodes[:, :1]
-    x, y = torch.zeros_like(points).scatter_add_(1, subtour, points).unbind(2)
-    return torch.atan2(y, x)
-
-
-def sorted_subtours(
-    actions: Int[Tensor, "row customer"], by: Num[Tensor, "row subtour"], reverse: Bool[Tensor, "row subtour"]
-) -> tuple[Int[Tensor, "row customer"], Bool[Tensor, "row customer"]]:
-    """Complete solutions with their subtours in ascending order; equal ones keep theirs.
-
-    `reverse[:, s]` turns subtour s round. Returns the customers, and True at the first one of each subtour.
-    """
-    customer, begins = actions // 2, actions % 2 == 1
-    subtour = begins.cumsum(1) - 1  # the first customer is always reached via the depot
-    count = torch.zeros_like(actions).scatter_add_(1, subtour, torch.ones_like(actions))
-    most = torch.inf if by.is_floating_point() else torch.iinfo(by.dtype).max
-    sequence = by.where(count > 0, most).argsort(dim=1, stable=True)
-    ordered = count.gather(1, sequence)
-    new_start = torch.zeros_like(actions).scatter_(1, sequence, ordered.cumsum(1) - ordered)
-    offset = torch.arange(actions.shape[1], device=actions.device) - (count.cumsum(1) - count).gather(1, subtour)
-    offset = torch.where(reverse.gather(1, subtour), count.gather(1, subtour) - 1 - offset, offset)
-    place = new_start.gather(1, subtour) + offset
-    return torch.zeros_like(customer).scatter_(1, place, customer), torch.zeros_like(begins).scatter_(1, place, offset == 0)
 
 
 def capacity_left(

@@ -1,0 +1,94 @@
+"""Which subtour comes next in training examples, and what follows each customer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from routing import random_actions, seeded
+from scipy.stats import chisquare
+
+from gumbeldore.errors import SettingsError
+from gumbeldore.problem import replay
+from gumbeldore.problems import CVRP, CVRPState
+
+FAR = CVRP(6, 9, order="farthest")
+ACTIONS = torch.tensor([[1, 2, 5, 6, 9, 10]])
+"""Subtours 0 1 | 2 3 | 4 5."""
+
+
+def in_line(rows: int = 1) -> CVRPState:
+    """The depot at the left, the customers at distances 1, 2, 6, 3, 4, 5 from it."""
+    nodes = torch.tensor([[0.0, 1, 2, 6, 3, 4, 5]])[..., None] * torch.tensor([0.1, 0.0])
+    state = FAR.instances(nodes, torch.tensor([[0, 2, 3, 4, 5, 3, 4]]), 9)
+    return state.rows(torch.zeros(rows, dtype=torch.long))
+
+
+def test_the_next_subtour_has_the_farthest_end_and_begins_there() -> None:
+    found = [
+        int(FAR.examples_after(in_line(), ACTIONS, torch.tensor([steps]), generator=seeded(0)).action) for steps in range(6)
+    ]
+    assert found == [5, 2, 5, 6, 11, 10]
+
+
+def test_what_follows_a_customer_is_known_of_all_that_are_left() -> None:
+    """After customer 0: 1 ends its subtour; 2 comes before 3; 5 comes before 4, which is nearer to the depot."""
+    examples = FAR.examples_after(in_line(), ACTIONS, torch.tensor([1]), generator=seeded(0))
+    assert examples.successor is not None
+    assert examples.successor[0].tolist() == [-1, 2, 0, 4, 0, 0, 5]
+    later = FAR.examples_after(in_line(), ACTIONS, torch.tensor([4]), generator=seeded(0))
+    assert later.successor is not None
+    assert later.successor[0].tolist() == [-1, -1, -1, -1, 0, 0, 5]
+
+
+def test_whole_solutions_are_learnt_from_the_farthest_end_on() -> None:
+    """In their new order they are 2 3 | 5 4 | 1 0; stretches of at least three customers that end at a return begin with these steps."""
+    seen = set()
+    for seed in range(60):
+        examples = FAR.examples(in_line(8), ACTIONS.expand(8, -1), generator=seeded(seed))
+        seen |= set(zip(examples.state.current.tolist(), examples.action.tolist(), strict=True))
+    assert seen == {(0, 5), (3, 6), (4, 11), (0, 11), (6, 8), (5, 3)}
+
+
+def test_examples_of_both_orders_are_solutions_of_the_same_length() -> None:
+    generator = seeded(3)
+    for order in ("fullest", "farthest"):
+        problem = CVRP(12, (12, 30), order=order)
+        state = problem.generate(40, generator=generator)
+        actions = random_actions(problem, state, generator)
+        for examples in (
+            problem.examples(state, actions, generator=generator),
+            problem.examples_after(state, actions, torch.arange(40) % 11, generator=generator),
+        ):
+            assert bool(problem.mask(examples.state).gather(1, examples.action[:, None]).all())
+            assert examples.successor is not None
+            for row in range(40):
+                left = {int(c) + 1 for c in (~examples.state.visited[row]).nonzero()}
+                follows = {node: after for node, after in enumerate(examples.successor[row].tolist()) if after >= 0}
+                assert follows.keys() == left | ({int(examples.state.current[row])} - {0})
+                assert set(follows.values()) - {0} <= left
+
+
+def test_the_order_does_not_change_what_is_generated_or_solved() -> None:
+    one, other = CVRP(9, 20), CVRP(9, 20, order="farthest")
+    first, second = one.generate(5, generator=seeded(0)), other.generate(5, generator=seeded(0))
+    actions = random_actions(one, first, seeded(1))
+    ends = [replay(problem, state, actions, torch.full((5,), 9)) for problem, state in ((one, first), (other, second))]
+    assert torch.equal(one.objective(ends[0]), other.objective(ends[1]))
+
+
+def test_an_unknown_order_is_refused() -> None:
+    with pytest.raises(SettingsError, match="`order` must be one of fullest, farthest, got 'nearest'"):
+        CVRP(order="nearest")
+
+
+def test_capacities_of_several_ranges_are_equally_likely_by_range() -> None:
+    found = Counter(CVRP(1, (30, 31, 40)).generate(12_000, generator=seeded(0)).capacity.tolist())
+    assert set(found) == set(range(30, 41))
+    expected = [3000, 3600] + [600] * 9  # 31 is in both ranges
+    assert chisquare([found[capacity] for capacity in range(30, 41)], expected).pvalue > 1e-4
+    with pytest.raises(SettingsError, match=r"with low <= high, got \(30, 60, 50\)"):
+        CVRP(capacity=(30, 60, 50))
+    with pytest.raises(SettingsError, match="got none"):
+        CVRP(capacity=())
