@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -55,14 +56,10 @@ CASES: dict[str, tuple[str, Tree]] = {
 }
 
 GREEDY = {"method": "without-replacement", "beam_width": 1, "rounds": 1, "first_round_deterministic": True}
-PLAIN: Tree = {
-    "policy": {"pointer": 0, "local": 0},
-    "sampler": {"method": "gumbeldore", "beam_width": 16, "rounds": 2, "first_round_deterministic": False},
-    "training": {
-        "instances": 64, "batches": 64, "batch_size": 256, "part_size": 128, "polish": 0, "recoveries": 0, "successor_weight": 0.0,
-        "averaging": 0.0, "generate_with_best": True,
-    },
-}  # fmt: skip
+PLAIN: Tree = {  # on top of the paper's settings
+    "sampler": {"beam_width": 16, "rounds": 2, "p_min": 1.0},
+    "training": {"instances": 64, "batches": 64, "batch_size": 256, "part_size": 128},
+}
 POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
 SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
 RECOVER: Tree = {"training": {"recoveries": 16}}
@@ -107,16 +104,17 @@ def settings_of(case: str, recipe: str, seed: int) -> RunSettings:
     tree: Tree = {"training": {"epochs": 10**6, "seed": seed, "learning_rate": 1e-3, "sampling_batch": 32}}
     for change in (changes, *recipes(problem)[recipe]):
         tree = joined(tree, change)
-    return entry(problem).settings("small", tree)
+    return entry(problem).settings("paper", tree)
 
 
 def joined(tree: Tree, change: Tree) -> Tree:
     return {name: {**tree.get(name, {}), **change.get(name, {})} for name in {*tree, *change}}
 
 
+@cache
 def instances(case: str, count: int) -> tuple[Any, float]:
     """Validation instances, and the mean objective of a long local search on them."""
-    problem = entry(CASES[case][0]).settings("small", CASES[case][1]).training_problem
+    problem = entry(CASES[case][0]).settings("paper", CASES[case][1]).training_problem
     state = problem.generate(count, generator=torch.Generator().manual_seed(4321))
     start = first_solutions(problem, state)
     best = problem.polish(state, start, effort=LONG, seeds=torch.arange(count))
@@ -154,7 +152,7 @@ def run(job: Job) -> Tree:
         spent = time.process_time() - began
         gap = 100 * (epoch.validation / reference - 1)
         examples = epoch.index * training.batches * training.batch_size
-        points.append({"seconds": spent, "examples": examples, "gap": gap, "loss": epoch.loss})
+        points.append({"seconds": round(spent, 1), "examples": examples, "gap": round(gap, 3), "loss": round(epoch.loss, 4)})
         for name, part in (("middle", 30 * minutes), ("end", 60 * minutes)):
             if spent > part and name not in saved:
                 weights = epoch.checkpoint()["averaged"] or policy.state_dict()
