@@ -1,6 +1,6 @@
 """Losses over several sequences of an instance, against learning from the best one alone.
 
-    python benchmarks/branching.py --case tsp50 --minutes 2 --seeds 3
+    python benchmarks/branching.py --case tsp20 --minutes 1 --seeds 3
 
 The recipe is `plain` of benchmarks/learning.py (GD 16x2 with the best policy, the dataset is emptied when it improves), with
 `frame` for routes, in a loop of its own. Without-replacement sequences of one instance form a tree. Where they part, each action
@@ -176,28 +176,23 @@ def loss(problem: Any, policy: Any, kind: str, dataset: Any, forks: list[Forks],
 
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", default="tsp50", choices=list(CASES))
+    parser.add_argument("--case", default="tsp20", choices=list(CASES))
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--minutes", type=float, default=2.0, help="of one core, per run")
+    parser.add_argument("--minutes", type=float, default=1.0, help="of one core, per run")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
     options = parser.parse_args(arguments)
-    jobs = [
-        (options.case, kind, seed, options.minutes, options.instances)
-        for seed in range(options.seeds)
-        for kind in options.kinds.split(",")
-    ]
+    kinds, amount = options.kinds.split(","), (options.minutes, options.instances)
+    jobs = [(options.case, kind, seed, *amount) for seed in range(options.seeds) for kind in kinds]
     RESULTS.mkdir(parents=True, exist_ok=True)
     files = {job: RESULTS / f"{job[0]}-{job[1]}-{job[2]}-{job[3]:g}min.json" for job in jobs}
     for job, result in in_processes(run, {job: job for job in jobs if not files[job].exists()}, options.workers):
         write_atomically(files[job], lambda path, result=result: path.write_text(json.dumps(result)))
-    for kind in options.kinds.split(","):
+    for kind in kinds:
         ends = [at(json.loads(path.read_text())["points"], torch.inf) for job, path in files.items() if job[1] == kind]
-        print(
-            f"{kind:8} {fmean(ends):6.2f} ± {stdev(ends) if len(ends) > 1 else torch.nan:.2f} %",
-            *(f"{end:.2f}" for end in ends),
-        )
+        spread = stdev(ends) if len(ends) > 1 else torch.nan
+        print(f"{kind:8} {fmean(ends):6.2f} ± {spread:.2f} %", *(f"{end:.2f}" for end in ends))
 
 
 if __name__ == "__main__":

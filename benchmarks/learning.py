@@ -1,7 +1,7 @@
 """What a policy learns per core-second, by recipe; and where it loses.
 
     python benchmarks/learning.py curves --minutes 4 --seeds 3      # validation gap against core-seconds, from scratch
-    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,frame
+    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,all
     python benchmarks/learning.py diagnose --only tsp50 --minutes 8 # why: labels alone against recoveries
 
 Every run is a process with one thread that stops after its core-seconds, whatever else the machine does, and writes one file to
@@ -85,7 +85,8 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "recover": [PLAIN, POLISH, start, SMALL, RECOVER],
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
-    return found if problem == "jssp" else {**found, "frame": [*found["window"], FRAME]}
+    last = found["window"] if problem == "jssp" else [*found["window"], FRAME]
+    return {**found, "all": last}
 
 
 SAYS = {
@@ -95,7 +96,7 @@ SAYS = {
     "batches": "... and batches of 128, averaged weights",
     "recover": "... and recoveries",
     "window": "... and solutions of the last eight epochs, improved or not",
-    "frame": "... and nodes seen from the current one (routes)",
+    "all": "... all of that; routes: and nodes seen from the current one",
 }
 
 
@@ -300,7 +301,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--minutes", type=float, default=4.0, help="of one core, per run")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10", help="cases; the first one is diagnosed")
-    parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,frame")
+    parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,all")
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
     parser.add_argument("--figures", type=Path, default=FIGURES)

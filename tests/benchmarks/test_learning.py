@@ -31,8 +31,8 @@ def test_every_recipe_of_every_case_has_settings(case: str, recipe: str) -> None
     settings = settings_of(case, recipe, seed=3)
     assert settings.training.seed == 3
     assert settings.training.polish == (0 if recipe == "plain" else 4)
-    assert settings.training.window == (8 if recipe in ("window", "frame") else None)
-    assert getattr(settings.policy, "frame", 0) == (1 if recipe == "frame" else 0)
+    assert settings.training.window == (8 if recipe in ("window", "all") else None)
+    assert getattr(settings.policy, "frame", 0) == int(recipe == "all" and CASES[case][0] != "jssp")
 
 
 @pytest.mark.parametrize("case", list(CASES))
