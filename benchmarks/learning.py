@@ -176,15 +176,17 @@ def measured(jobs: list[Job], workers: int, console: Console) -> list[Tree]:
 
 def curves(options: argparse.Namespace, console: Console) -> None:
     names = options.recipes.split(",")
+    each = (case.partition(":") for case in options.only.split(","))
+    minutes = {case: float(own or options.minutes) for case, _, own in each}
     jobs = [
-        (case, name, seed, options.minutes, options.instances)
+        (case, name, seed, minutes[case], options.instances)
         for seed in range(options.seeds)
-        for case in options.only.split(",")
+        for case in minutes
         for name in names
         if name in recipes(CASES[case][0])
     ]
     results = measured(jobs, options.workers, console)
-    cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in options.only.split(",")}
+    cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in minutes}
     draw(options.figures / "learning.png", cases)
     console.print(table(cases), markup=False)
 
@@ -300,7 +302,11 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("study", choices=["curves", "diagnose"])
     parser.add_argument("--minutes", type=float, default=4.0, help="of one core, per run")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10", help="cases; the first one is diagnosed")
+    parser.add_argument(
+        "--only",
+        default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10",
+        help="cases; jssp6:2 has 2 minutes per run; the first one is diagnosed",
+    )
     parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,all")
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
