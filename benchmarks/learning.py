@@ -167,11 +167,15 @@ def run(job: Job) -> Tree:
 def measured(jobs: list[Job], workers: int, console: Console) -> list[Tree]:
     """The results of all jobs; those that have a file are read."""
     (RESULTS / "weights").mkdir(parents=True, exist_ok=True)
-    files = {job: RESULTS / f"{job[0]}-{job[1]}-{job[2]}-{job[3]:g}min.json" for job in jobs}
+    files = {job: file_of(job) for job in jobs}
     missing = {job: job for job in jobs if not files[job].exists()}
     for job, result in track(in_processes(run, missing, workers), "training", len(missing), console=console):
         write_atomically(files[job], lambda path, result=result: path.write_text(json.dumps(result)))
     return [json.loads(path.read_text()) for path in files.values()]
+
+
+def file_of(job: Job) -> Path:
+    return RESULTS / f"{job[0]}-{job[1]}-{job[2]}-{job[3]:g}min.json"
 
 
 def curves(options: argparse.Namespace, console: Console) -> None:
@@ -185,6 +189,8 @@ def curves(options: argparse.Namespace, console: Console) -> None:
         for name in names
         if name in recipes(CASES[case][0])
     ]
+    if options.kept:
+        jobs = [job for job in jobs if file_of(job).exists()]
     results = measured(jobs, options.workers, console)
     cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in minutes}
     draw(options.figures / "learning.png", cases)
@@ -201,29 +207,33 @@ def at(points: list[Tree], seconds: float) -> float:
 
 
 def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
-    """One picture per case: the mean over seeds, with the range of all of them as a band."""
+    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name."""
     with saved_figure(path, columns=len(cases), size=(4.2, 3.6)) as axes:
         for axis, (case, by_recipe) in zip([axes] if len(cases) == 1 else axes, cases.items(), strict=True):
             for name, runs in by_recipe.items():
                 end = min(points[-1]["seconds"] for points in runs)
                 times = [end * i / 60 for i in range(3, 61)]
                 values = [[at(points, t) for points in runs] for t in times]
-                (line,) = axis.plot(times, [fmean(each) for each in values], label=name)
-                axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=line.get_color())
+                colour = f"C{list(SAYS).index(name)}"  # the same in all pictures
+                axis.plot(times, [fmean(each) for each in values], label=f"{name} ({len(runs)})", color=colour)
+                axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=colour)
             axis.set(title=case, xlabel="core-seconds", ylabel="greedy gap in percent", yscale="log")
-            axis.grid(alpha=0.3)
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            axis.grid(alpha=0.3, which="both")
             axis.legend()
 
 
 def table(cases: dict[str, dict[str, list[list[Tree]]]]) -> str:
-    """Markdown: the gap at the end, as mean and standard deviation over seeds."""
+    """Markdown: the gap at the end, as mean and standard deviation over seeds (and how many)."""
     names = list(dict.fromkeys(name for by_recipe in cases.values() for name in by_recipe))
     lines = [f"| recipe | {' | '.join(cases)} |", "|---|" + "---|" * len(cases)]
     for name in names:
         cells = []
         for by_recipe in cases.values():
             ends = [at(points, float("inf")) for points in by_recipe.get(name, [])]
-            cells.append(f"{fmean(ends):.2f} ± {stdev(ends) if len(ends) > 1 else float('nan'):.2f} %" if ends else "")
+            spread = f" ± {stdev(ends):.2f}" if len(ends) > 1 else ""
+            cells.append(f"{fmean(ends):.2f}{spread} % ({len(ends)})" if ends else "")
         lines.append(f"| {SAYS[name]} (`{name}`) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -310,6 +320,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,all")
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
+    parser.add_argument("--kept", action="store_true", help="curves of the runs that are kept; none is started")
     parser.add_argument("--figures", type=Path, default=FIGURES)
     options = parser.parse_args(arguments)
     {"curves": curves, "diagnose": diagnose}[options.study](options, Console())

@@ -45,7 +45,8 @@ def test_the_plain_recipe_has_nothing_of_what_came_after_the_paper(case: str) ->
 
 def test_a_table_has_the_mean_and_the_spread_of_the_best_gaps() -> None:
     runs = [[{"seconds": 1, "gap": 5.0}, {"seconds": 2, "gap": 9.0}], [{"seconds": 1, "gap": 7.0}]]
-    assert "| 6.00 ± 1.41 % |" in table({"tsp50": {"plain": runs}})
+    assert "| 6.00 ± 1.41 % (2) |" in table({"tsp50": {"plain": runs}})
+    assert "| 5.00 % (1) |" in table({"tsp50": {"plain": runs[:1]}})
 
 
 class Uniform:
