@@ -48,9 +48,7 @@ def subtours_used(problem: CVRP, state: Any, greedy: Tensor, best: Tensor) -> No
     more = (greedy % 2).sum(1) > (best % 2).sum(1)
     for name, rows in (("as many as", ~more), ("more than", more)):
         above = lengths(problem, state, greedy)[rows] - lengths(problem, state, best)[rows]
-        print(
-            f"  {name} the best: {int(rows.sum())} instances, {percent(above, lengths(problem, state, best)[rows]):.2f} %"
-        )
+        print(f"  {name} the best: {int(rows.sum())} instances, {percent(above, lengths(problem, state, best)[rows]):.2f} %")
 
 
 def taken_over(problem: CVRP, policy: Any, state: Any, best: Tensor) -> None:

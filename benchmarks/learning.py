@@ -1,7 +1,7 @@
 """What a policy learns per core-second, by recipe; and where it loses.
 
     python benchmarks/learning.py curves --minutes 4 --seeds 3      # validation gap against core-seconds, from scratch
-    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,frame
+    python benchmarks/learning.py curves --only tsp20,jssp6 --recipes plain,all
     python benchmarks/learning.py curves --only cvrp50 --recipes frame,order,loads,follow,all
     python benchmarks/learning.py diagnose --only tsp50 --minutes 8 # why: labels alone against recoveries
 
@@ -16,6 +16,7 @@ import json
 import os
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -57,14 +58,10 @@ CASES: dict[str, tuple[str, Tree]] = {
 }
 
 GREEDY = {"method": "without-replacement", "beam_width": 1, "rounds": 1, "first_round_deterministic": True}
-PLAIN: Tree = {
-    "policy": {"pointer": 0},
-    "sampler": {"method": "gumbeldore", "beam_width": 16, "rounds": 2, "first_round_deterministic": False},
-    "training": {
-        "instances": 64, "batches": 64, "batch_size": 256, "part_size": 128, "polish": 0, "recoveries": 0, "successor_weight": 0.0,
-        "averaging": 0.0, "generate_with_best": True, "window": None,
-    },
-}  # fmt: skip
+PLAIN: Tree = {  # on top of the paper's settings
+    "sampler": {"beam_width": 16, "rounds": 2, "p_min": 1.0},
+    "training": {"instances": 64, "batches": 64, "batch_size": 256, "part_size": 128},
+}
 POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
 SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
 RECOVER: Tree = {"training": {"recoveries": 16}}
@@ -94,14 +91,12 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        return found
+        return {**found, "all": found["window"]}
     framed = [*found["window"], FRAME]
+    if problem == "tsp":
+        return {**found, "frame": framed, "all": framed}
     deliveries = {"order": [FAR], "loads": [LOADS], "follow": [FOLLOWING], "all": [FAR, LOADS, FOLLOWING]}
-    return {
-        **found,
-        "frame": framed,
-        **({name: [*framed, *more] for name, more in deliveries.items()} if problem == "cvrp" else {}),
-    }
+    return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
 
 
 SAYS = {
@@ -115,7 +110,7 @@ SAYS = {
     "order": "`frame` and the subtour with the farthest end first (cvrp)",
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
-    "all": "`frame` and these three (cvrp)",
+    "all": "all of that",
 }
 
 
@@ -124,16 +119,17 @@ def settings_of(case: str, recipe: str, seed: int) -> RunSettings:
     tree: Tree = {"training": {"epochs": 10**6, "seed": seed, "learning_rate": 1e-3, "sampling_batch": 32}}
     for change in (changes, *recipes(problem)[recipe]):
         tree = joined(tree, change)
-    return entry(problem).settings("small", tree)
+    return entry(problem).settings("paper", tree)
 
 
 def joined(tree: Tree, change: Tree) -> Tree:
     return {name: {**tree.get(name, {}), **change.get(name, {})} for name in {*tree, *change}}
 
 
+@cache
 def instances(case: str, count: int) -> tuple[Any, float]:
     """Validation instances, and the mean objective of a long local search on them."""
-    problem = entry(CASES[case][0]).settings("small", CASES[case][1]).training_problem
+    problem = entry(CASES[case][0]).settings("paper", CASES[case][1]).training_problem
     state = problem.generate(count, generator=torch.Generator().manual_seed(4321))
     start = first_solutions(problem, state)
     best = problem.polish(state, start, effort=LONG, seeds=torch.arange(count))
@@ -171,7 +167,7 @@ def run(job: Job) -> Tree:
         spent = time.process_time() - began
         gap = 100 * (epoch.validation / reference - 1)
         examples = epoch.index * training.batches * training.batch_size
-        points.append({"seconds": spent, "examples": examples, "gap": gap, "loss": epoch.loss})
+        points.append({"seconds": round(spent, 1), "examples": examples, "gap": round(gap, 3), "loss": round(epoch.loss, 4)})
         for name, part in (("middle", 30 * minutes), ("end", 60 * minutes)):
             if spent > part and name not in saved:
                 weights = epoch.checkpoint()["averaged"] or policy.state_dict()
@@ -185,24 +181,32 @@ def run(job: Job) -> Tree:
 def measured(jobs: list[Job], workers: int, console: Console) -> list[Tree]:
     """The results of all jobs; those that have a file are read."""
     (RESULTS / "weights").mkdir(parents=True, exist_ok=True)
-    files = {job: RESULTS / f"{job[0]}-{job[1]}-{job[2]}-{job[3]:g}min.json" for job in jobs}
+    files = {job: file_of(job) for job in jobs}
     missing = {job: job for job in jobs if not files[job].exists()}
     for job, result in track(in_processes(run, missing, workers), "training", len(missing), console=console):
         write_atomically(files[job], lambda path, result=result: path.write_text(json.dumps(result)))
     return [json.loads(path.read_text()) for path in files.values()]
 
 
+def file_of(job: Job) -> Path:
+    return RESULTS / f"{job[0]}-{job[1]}-{job[2]}-{job[3]:g}min.json"
+
+
 def curves(options: argparse.Namespace, console: Console) -> None:
     names = options.recipes.split(",")
+    each = (case.partition(":") for case in options.only.split(","))
+    minutes = {case: float(own or options.minutes) for case, _, own in each}
     jobs = [
-        (case, name, seed, options.minutes, options.instances)
+        (case, name, seed, minutes[case], options.instances)
         for seed in range(options.seeds)
-        for case in options.only.split(",")
+        for case in minutes
         for name in names
         if name in recipes(CASES[case][0])
     ]
+    if options.kept:
+        jobs = [job for job in jobs if file_of(job).exists()]
     results = measured(jobs, options.workers, console)
-    cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in options.only.split(",")}
+    cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in minutes}
     draw(options.figures / "learning.png", cases)
     console.print(table(cases), markup=False)
 
@@ -217,29 +221,33 @@ def at(points: list[Tree], seconds: float) -> float:
 
 
 def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
-    """One picture per case: the mean over seeds, with the range of all of them as a band."""
+    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name."""
     with saved_figure(path, columns=len(cases), size=(4.2, 3.6)) as axes:
         for axis, (case, by_recipe) in zip([axes] if len(cases) == 1 else axes, cases.items(), strict=True):
             for name, runs in by_recipe.items():
                 end = min(points[-1]["seconds"] for points in runs)
                 times = [end * i / 60 for i in range(3, 61)]
                 values = [[at(points, t) for points in runs] for t in times]
-                (line,) = axis.plot(times, [fmean(each) for each in values], label=name)
-                axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=line.get_color())
+                colour = f"C{list(SAYS).index(name)}"  # the same in all pictures
+                axis.plot(times, [fmean(each) for each in values], label=f"{name} ({len(runs)})", color=colour)
+                axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=colour)
             axis.set(title=case, xlabel="core-seconds", ylabel="greedy gap in percent", yscale="log")
-            axis.grid(alpha=0.3)
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
+            axis.grid(alpha=0.3, which="both")
             axis.legend()
 
 
 def table(cases: dict[str, dict[str, list[list[Tree]]]]) -> str:
-    """Markdown: the gap at the end, as mean and standard deviation over seeds."""
+    """Markdown: the gap at the end, as mean and standard deviation over seeds (and how many)."""
     names = list(dict.fromkeys(name for by_recipe in cases.values() for name in by_recipe))
     lines = [f"| recipe | {' | '.join(cases)} |", "|---|" + "---|" * len(cases)]
     for name in names:
         cells = []
         for by_recipe in cases.values():
             ends = [at(points, float("inf")) for points in by_recipe.get(name, [])]
-            cells.append(f"{fmean(ends):.2f} ± {stdev(ends) if len(ends) > 1 else float('nan'):.2f} %" if ends else "")
+            spread = f" ± {stdev(ends):.2f}" if len(ends) > 1 else ""
+            cells.append(f"{fmean(ends):.2f}{spread} % ({len(ends)})" if ends else "")
         lines.append(f"| {SAYS[name]} (`{name}`) | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -318,10 +326,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("study", choices=["curves", "diagnose"])
     parser.add_argument("--minutes", type=float, default=4.0, help="of one core, per run")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10", help="cases; the first one is diagnosed")
-    parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,frame")
+    parser.add_argument(
+        "--only",
+        default="tsp20,tsp50,cvrp20,cvrp50,jssp6,jssp10",
+        help="cases; jssp6:2 has 2 minutes per run; the first one is diagnosed",
+    )
+    parser.add_argument("--recipes", default="plain,polish,start,batches,recover,window,all")
     parser.add_argument("--instances", type=int, default=200, help="for validation")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time")
+    parser.add_argument("--kept", action="store_true", help="curves of the runs that are kept; none is started")
     parser.add_argument("--figures", type=Path, default=FIGURES)
     options = parser.parse_args(arguments)
     {"curves": curves, "diagnose": diagnose}[options.study](options, Console())
