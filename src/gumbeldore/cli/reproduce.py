@@ -78,7 +78,7 @@ def _done(experiment: Experiment, plan: Plan, workshop: Workshop, scale: str) ->
     text = markdown(experiment.title, caption, tables, _work(plan, workshop))
     write(folder / "table.md", text)
     write(folder / "table.csv", comma_separated(tables, scale))
-    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", tables)
+    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", [table for table in tables if table.drawn])
     workshop.console.print(text, markup=False, highlight=False)
     workshop.console.print(f"Wrote table.csv, table.md and figure.png into {folder}.", highlight=False, soft_wrap=True)
     return tables

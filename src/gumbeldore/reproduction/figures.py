@@ -59,7 +59,7 @@ def _draw_grid(panel: Any, table: Table) -> None:
         panel.plot([value.paper for value in values], places, "x", color=colour)
     panel.set_yticks(range(len(names)), names, fontsize=7)
     panel.invert_yaxis()
-    panel.set(title=table.title, xlabel=f"{table.unit} (cross: the paper)")
+    panel.set(title=table.title, xlabel=f"{table.unit}{' (cross: the paper)' if table.has_paper else ''}")
     panel.legend(fontsize=7)
     panel.grid(alpha=0.3)
 
