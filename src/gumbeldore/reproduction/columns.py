@@ -52,8 +52,8 @@ COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
     "cvrp": {
         "cpu": (
             _nodes("cvrp", 20, 300, Expert(None, 200)),
-            _nodes("cvrp", 50, 50, Expert(None, 1000)),
-            _nodes("cvrp", 100, 16, Expert(2.0)),
+            _nodes("cvrp", 50, 40, Expert(None, 500)),
+            _nodes("cvrp", 100, 16, Expert(None, 2000)),
         ),
         "paper": (
             _nodes("cvrp", 100, 10_000, Expert(20.0)),
@@ -63,7 +63,7 @@ COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
         ),
     },
     "jssp": {
-        "cpu": (_shops(6, 6, 48, 2.0), _shops(10, 10, 8, 4.0), _taillard(15, 15, 2), _taillard(20, 15, 1)),
+        "cpu": (_shops(6, 6, 48, 2.0), _shops(10, 10, 8, 4.0), _taillard(15, 15, 2)),
         "paper": tuple(_taillard(*size) for size in TAILLARD),
     },
 }

@@ -49,13 +49,22 @@ def _draw_curves(panel: Any, table: Table) -> None:
 
 
 def _draw_grid(panel: Any, table: Table) -> None:
-    """Ours with intervals; the paper's as crosses. A colour per column."""
-    names = [row for row in table.rows if any(isfinite(value.ours) for value in table.values if value.row == row)]
-    for column, colour in zip(table.columns, colours(len(table.columns)), strict=True):
+    """Ours with intervals; the paper's as crosses. A colour per column. Rows and columns that are only the paper's are left out."""
+    ours = [value for value in table.values if isfinite(value.ours)]
+    names, columns = (list(dict.fromkeys(getattr(value, what) for value in ours)) for what in ("row", "column"))
+    for column, colour in zip(columns, colours(len(columns)), strict=True):
         values = [value for value in table.values if value.column == column and value.row in names]
         places = [names.index(value.row) for value in values]
-        ours = [value.ours for value in values]
-        panel.errorbar(ours, places, xerr=_arms(values), fmt="o", markersize=4, capsize=2, color=colour, label=column)
+        panel.errorbar(
+            [value.ours for value in values],
+            places,
+            xerr=_arms(values),
+            fmt="o",
+            markersize=4,
+            capsize=2,
+            color=colour,
+            label=column,
+        )
         panel.plot([value.paper for value in values], places, "x", color=colour)
     panel.set_yticks(range(len(names)), names, fontsize=7)
     panel.invert_yaxis()

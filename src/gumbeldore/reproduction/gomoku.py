@@ -45,7 +45,7 @@ CONTESTS: dict[Scale, Contest] = {
             "validation": {"instances": 4},
         },
     ),
-    "cpu": Contest(3, 20, {"sampler": {"beam_width": 8, "rounds": 4}, "training": {"learning_rate": 1e-3}}),
+    "cpu": Contest(3, 16, {"sampler": {"beam_width": 8, "rounds": 4}, "training": {"learning_rate": 1e-3}}),
     "paper": Contest(10, 300),
 }
 

@@ -25,7 +25,7 @@ class Search:
 
 SEARCHES: dict[Scale, Search] = {
     "smoke": Search(2, 2, (0, 1), 2, 2),
-    "cpu": Search(32, 4, (0, 0.05, 0.3, 1, 3, 5), 32, 2),
+    "cpu": Search(32, 4, (0, 0.05, 0.3, 1, 3, 5), 24, 2),
     "paper": Search(32, 4, (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 1.5, 2, 3, 4, 5), 100, 5),
 }
 SETS = {

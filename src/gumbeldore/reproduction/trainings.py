@@ -126,7 +126,7 @@ IMITATION: dict[str, dict[Scale, Lessons]] = {
     for name, epochs, tiny, small, quick, full, seconds in (
         ("tsp", 40, {"cities": 6}, {"cities": 20, "count": 10_000}, Expert(None, 30, OWN), {"cities": 100}, 2.0),
         ("tsp-lehd", 24, {"cities": 6}, {"cities": 20, "count": 10_000}, Expert(None, 30, OWN), {"cities": 100}, 2.0),
-        ("cvrp", 24, {"customers": 5, "capacity": 20}, {"customers": 20, "capacity": 30, "count": 3_000}, Expert(None, 50),
+        ("cvrp", 24, {"customers": 5, "capacity": 20}, {"customers": 20, "capacity": 30, "count": 2_000}, Expert(None, 50),
          {"customers": 100, "capacity": 50}, 10.0),
     )
 }  # fmt: skip
