@@ -18,8 +18,8 @@ WIDE = 4
 
 def draw(path: Path, title: str, tables: Sequence[Table]) -> None:
     """A panel for each table."""
-    columns = min(WIDE, len(tables))
-    rows = ceil(len(tables) / columns)
+    rows = ceil(len(tables) / WIDE)
+    columns = ceil(len(tables) / rows)
     with saved_figure(path, rows, columns, (5.2, 4.2)) as axes:
         panels = np.reshape(axes, -1)
         for panel, table in zip(panels, tables, strict=False):
