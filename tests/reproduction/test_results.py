@@ -158,4 +158,5 @@ def test_gomoku_reports_the_runs_that_got_there_and_their_mean():
     assert by["WR", "epochs until 90% won"].ours == 2.0
     assert by["GD", "epochs until 50% won"].ours == 1.0
     assert ("GD", "epochs until 90% won") not in by  # no run got there
+    assert by["GD", "won after the last epoch in %"].ours == pytest.approx((75 + 50) / 2)
     assert curves.rows == ["WR-0", "WR-1", "GD-0", "GD-1"]

@@ -23,6 +23,9 @@ ALL = 1.0
 SHARES = (0.5, 0.9)
 """Of the games, won on the way there: what runs that end before they win all can be compared by."""
 
+EPOCHS = "epochs until white wins from every opening, or from a share of them"
+LAST = "won after the last epoch in %"
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -80,9 +83,9 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         values += _epochs(label, list(runs.values()))
         for name, lines in runs.items():
             run = name.removeprefix("gomoku-").upper()
-            curves += [Value(run, str(line["epoch"]), 50 * (1 + line["validation"])) for line in lines]
+            curves += [Value(run, str(line["epoch"]), _won(line)) for line in lines]
     return [
-        Table("Gomoku", beside(values, published("gomoku", "Gomoku")), unit="epochs until white wins from every opening"),
+        Table("Gomoku", beside(values, published("gomoku", "Gomoku")), unit=EPOCHS, drawn=False),
         Table("Games", tuple(curves), unit="won games in %, a draw is half a win", across="epoch"),
     ]
 
@@ -100,7 +103,15 @@ def _epochs(label: str, runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Val
         if runs and len(needed) == len(runs):
             mean, error = float(needed.mean()), standard_error(needed)
             values.append(Value(label, f"epochs until {share:.0%} won", mean, error=error, repeats=len(runs)))
+    ends = np.array([_won(run[-1]) for run in runs if run])
+    if len(ends):
+        values.append(Value(label, LAST, float(ends.mean()), error=standard_error(ends), repeats=len(ends)))
     return values
+
+
+def _won(line: Mapping[str, Any]) -> float:
+    """Of all games, in percent; a draw is half a win."""
+    return float(50 * (1 + line["validation"]))
 
 
 def _reached(runs: Sequence[Sequence[Mapping[str, Any]]], least: float) -> NDArray[np.float64]:
