@@ -32,12 +32,12 @@ class Effort:
 
 SAMPLING: dict[Scale, Effort] = {
     "smoke": Effort(2, (2,), 2, 2),
-    "cpu": Effort(32, (1, 2, 4, 8), 2, 32, 16),
+    "cpu": Effort(32, (1, 2, 4, 8), 2, 32, 10),
     "paper": Effort(32, tuple(range(1, 21)), 20, 100),
 }
 THEORY: dict[Scale, Effort] = {
     "smoke": Effort(0, (2,), 2, 2),
-    "cpu": Effort(0, (4,), 2, 32, 16),
+    "cpu": Effort(0, (4,), 2, 32, 10),
     "paper": Effort(0, tuple(range(1, 21)), 10, 100),
 }
 WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
