@@ -145,9 +145,9 @@ def inference_routing_tables(plan: Plan, results: Results) -> list[Table]:
 
 def inference_job_shop(scale: Scale) -> Plan:
     """SBS and GD with a constant nucleus of 0.8 on Taillard's job shops."""
-    references, sets = columns("jssp", scale, (32, 4, 2) if scale == "cpu" else None)
+    references, sets = columns("jssp", scale, (32, 6) if scale == "cpu" else None)
     evaluate = Evaluate("jssp", "jssp", sets, tuple(_sampled("jssp", scale)), REPEATS[scale])
-    less = "Scale cpu: the policy of Table 2's cpu scale, 32 instances of 6 x 6, 4 of 10 x 10, 2 of 15 x 15; 2 repeats instead of 5, only the smallest searches."
+    less = "Scale cpu: the policy of Table 2's cpu scale, 32 instances of 6 x 6, 6 of 10 x 10; 2 repeats instead of 5, only the smallest searches."
     return Plan(_steps("jssp", scale, references, evaluate), {**LESS, "cpu": less}[scale])
 
 
