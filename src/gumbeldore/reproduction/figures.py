@@ -12,7 +12,7 @@ import numpy as np
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.reproduction.results import Table, Value
 
-WIDE = 4
+WIDE = 3
 """Panels side by side at most."""
 
 
