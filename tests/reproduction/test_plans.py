@@ -9,15 +9,15 @@ from gumbeldore.cli.method_names import sampler_named
 from gumbeldore.cli.reproduce_steps import settings_of
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems.finding import kit_named
-from gumbeldore.reproduction import EXPERIMENTS, SCALES, Evaluate, Imitate, Instances, Label, Method, Plan, Train
+from gumbeldore.reproduction import EXPERIMENTS, SCALES, Evaluate, Expert, Imitate, Instances, Label, Method, Plan, Train
 from gumbeldore.reproduction.steps import digest, train_with_checkpoint
 
 FEW = Instances("few", standard="tsp20", first=2)
 
 
 def plan() -> Plan:
-    early, late = train_with_checkpoint(Train("a", "tsp", "small", 4), 1)
-    label = Label("labels", "tsp", FEW, 1.0)
+    early, late = train_with_checkpoint(Train("a", "tsp", "small", 4), 1, "intermediate")
+    label = Label("labels", "tsp", FEW, Expert(1.0))
     learned = Imitate("b", "tsp", "supervised-small", 2, "labels")
     first = Evaluate("one", "tsp", (FEW,), (Method("early", "a-intermediate", "greedy"),))
     second = Evaluate("two", "tsp", (FEW,), (Method("late", "a", "greedy"), Method("learned", "b", "greedy")))
@@ -35,7 +35,7 @@ def test_a_step_whose_needs_nobody_fulfils_is_refused():
 
 def test_two_steps_of_one_name_are_refused():
     with pytest.raises(SettingsError, match="`labels` occurs twice"):
-        Plan((Label("labels", "tsp", FEW, 1.0), Label("labels", "tsp", FEW, 2.0)), "")
+        Plan((Label("labels", "tsp", FEW, Expert(1.0)), Label("labels", "tsp", FEW, Expert(2.0))), "")
 
 
 def test_a_part_comes_with_what_it_needs_and_nothing_else():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from math import isnan
 
 import numpy as np
@@ -12,6 +13,7 @@ from gumbeldore.evaluation.report import Cell, Result, report
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.reproduction import EXPERIMENTS, Evaluate, Instances, Method, Plan, Results, Table, Train, Value
+from gumbeldore.reproduction.differences import Pair, by_set
 from gumbeldore.reproduction.figures import draw
 from gumbeldore.reproduction.gomoku import epochs_to_win
 from gumbeldore.reproduction.paper import published
@@ -87,7 +89,7 @@ def sampled() -> tuple[Plan, Results]:
 
 
 def test_every_round_of_a_search_is_a_point_unless_the_search_is_one_point_itself():
-    (found,) = panels(*sampled())
+    found, _ = panels(*sampled())
     assert found.title == "tsp-late, few"
     points = [(v.row, v.column, v.ours) for v in found.values]
     assert points == [
@@ -98,14 +100,43 @@ def test_every_round_of_a_search_is_a_point_unless_the_search_is_one_point_itsel
     ]
 
 
+def test_curves_that_the_paper_compares_are_compared_instance_by_instance_where_both_have_a_point():
+    plan, results = sampled()
+    report_of = results.reports["tsp-late"]
+    renamed = {"WOR": "Sample WOR", "GD @1": "GD @1", "GD @2": "GD @2"}
+    cells = [replace(cell, method=renamed[cell.method]) for cell in report_of.cells]
+    evaluate = plan.step("tsp-late")
+    methods = [replace(m, name=renamed[m.name], point_of="Gumbeldore" if m.point_of else "") for m in evaluate.methods]
+    plan = Plan((plan.steps[0], replace(evaluate, methods=tuple(methods))), "")
+    _, found = panels(plan, Results({"tsp-late": replace(report_of, cells=cells)}))
+    assert not found.drawn
+    points = [(v.row, v.column, v.ours) for v in found.values]
+    assert points == [
+        ("Gumbeldore - Sample WOR", "4", pytest.approx(-10)),
+        ("Gumbeldore - Sample WOR", "8", pytest.approx(-5)),
+    ]
+
+
+def test_differences_of_rows_stand_beside_those_of_the_papers_rows():
+    costs = {"ours": [[11.0, 13.0]], "theirs": [[12.0, 12.0], [12.0, 14.0]]}
+    named = NamedSet.of("few", TSPRecipe(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
+    none = np.empty((0, 2))
+    cells = [Cell("few", name, [[Result(c, 0.1, none) for c in row] for row in rows], []) for name, rows in costs.items()]
+    paper = [Value("ours", "few", paper=0.5), Value("theirs", "few", paper=0.75)]
+    pairs = [Pair("ours", "theirs"), Pair("ours", "absent")]
+    (value,) = by_set("T", report("length", [named], cells), pairs, paper).values
+    assert (value.row, value.column, value.ours) == ("ours - theirs", "few", pytest.approx(-5))
+    assert (value.low, value.high, value.paper) == (pytest.approx(-10), pytest.approx(0), -0.25)
+
+
 def test_the_error_of_a_point_is_that_over_repeats():
-    (found,) = panels(*sampled())
+    found, _ = panels(*sampled())
     assert found.values[0].error == pytest.approx(10)  # repeats of 20 and 40 percent
     assert found.values[1].error == 0
 
 
 def test_both_kinds_of_tables_are_drawn(tmp_path):
-    (curves,) = panels(*sampled())
+    curves, _ = panels(*sampled())
     draw(tmp_path / "figure.png", "Title", [table(), curves])
     assert (tmp_path / "figure.png").stat().st_size > 5000
 
@@ -124,4 +155,8 @@ def test_gomoku_reports_the_runs_that_got_there_and_their_mean():
     assert (by["WR", "epochs"].ours, by["WR", "epochs"].paper, by["WR", "epochs"].error) == (2.0, 60.2, pytest.approx(1.0))
     assert (by["WR", "runs that won all"].ours, by["GD", "runs that won all"].ours) == (2.0, 0.0)
     assert isnan(by["GD", "epochs"].ours)
+    assert by["WR", "epochs until 90% won"].ours == 2.0
+    assert by["GD", "epochs until 50% won"].ours == 1.0
+    assert ("GD", "epochs until 90% won") not in by  # no run got there
+    assert by["GD", "won after the last epoch in %"].ours == pytest.approx((75 + 50) / 2)
     assert curves.rows == ["WR-0", "WR-1", "GD-0", "GD-1"]

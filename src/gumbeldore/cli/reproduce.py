@@ -29,7 +29,7 @@ class ReproduceSettings:
     Trainings and labels are shared by all experiments of a scale.
     """
 
-    scale: Literal["smoke", "cpu", "paper"] = "smoke"  # seconds, to see that it runs; hours on 2 cores; the paper's setting
+    scale: Literal["smoke", "cpu", "paper"] = "smoke"  # seconds, to see that it runs; an hour for all nine; the paper's setting
     folder: Path | None = None  # table.csv, table.md, figure.png and all answers; runs/reproduce/WHAT-SCALE if left out
     trained: Path | None = None  # policies and labels; trained-SCALE beside the folder if left out
     plan: bool = False  # only print what would be done, with an estimate of its cost
@@ -78,7 +78,7 @@ def _done(experiment: Experiment, plan: Plan, workshop: Workshop, scale: str) ->
     text = markdown(experiment.title, caption, tables, _work(plan, workshop))
     write(folder / "table.md", text)
     write(folder / "table.csv", comma_separated(tables, scale))
-    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", tables)
+    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", [table for table in tables if table.drawn])
     workshop.console.print(text, markup=False, highlight=False)
     workshop.console.print(f"Wrote table.csv, table.md and figure.png into {folder}.", highlight=False, soft_wrap=True)
     return tables
@@ -140,7 +140,7 @@ def _list(console: Console) -> None:
         grid.add_row(name, experiment.title, experiment.claim)
     console.print(grid)
     console.print(
-        "gumbeldore reproduce WHAT --scale smoke|cpu|paper: seconds, hours on 2 cores, the paper's setting. --plan only prints what would be done; "
+        "gumbeldore reproduce WHAT --scale smoke|cpu|paper: seconds, an hour of one core for all nine, the paper's setting. --plan only prints what would be done; "
         "`gumbeldore reproduce WHAT --help` lists all options.",
         highlight=False,
         soft_wrap=True,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from functools import singledispatchmethod
 from typing import Any
 
 import torch
 
 from gumbeldore.cli.catalogue import entry
+from gumbeldore.cli.label import choose_solver
 from gumbeldore.cli.method_names import sampler_named
-from gumbeldore.cli.reproduce_steps import Workshop, chosen_instances, settings_of
+from gumbeldore.cli.reproduce_steps import Workshop, chosen_instances, limit_of, settings_of
 from gumbeldore.evaluation import PolicyMethod
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.policy import Network
@@ -22,7 +24,7 @@ from gumbeldore.reproduction.costs import Cost, Rollout, rollout, sequences, tra
 def described(step: Step) -> str:
     """What a step does, with its sizes."""
     if isinstance(step, Label):
-        return f"{size_of(step.problem, step.instances)} {step.problem} instances solved by an expert, {step.seconds:g} s each"
+        return f"{size_of(step.problem, step.instances)} {step.problem} instances solved by {step.expert}"
     if isinstance(step, Evaluate):
         sets = ", ".join(f"{given.name} ({size_of(step.problem, given)})" for given in step.sets)
         again = f", {step.repeats} repeats" if step.repeats > 1 else ""
@@ -61,7 +63,16 @@ class Estimates:
 
     @of.register
     def _(self, step: Label) -> Cost:
-        return Cost(0.0, size_of(step.problem, step.instances) * step.seconds)
+        return Cost(0.0, size_of(step.problem, step.instances) * (step.expert.seconds or self._solving(step)))
+
+    def _solving(self, step: Label) -> float:
+        """Seconds for the first instance, by an expert that is limited by work."""
+        expert, kit = step.expert, kit_named(step.problem)
+        solve = kit.need("solvers to label with", "experts")[choose_solver(kit, expert.solver)]
+        instance = chosen_instances(step.problem, step.instances).instance(0)
+        began = time.process_time()
+        solve(instance, limit_of(expert), 0)
+        return time.process_time() - began
 
     @of.register(Train)
     @of.register(Imitate)

@@ -32,7 +32,7 @@ from gumbeldore.problems.instance_files import read_instances
 from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.policy_files import POLICY, load_policy
 from gumbeldore.problems.solvers import Limit
-from gumbeldore.reproduction import Evaluate, Imitate, Instances, Label, Results, Step, Train
+from gumbeldore.reproduction import Evaluate, Expert, Imitate, Instances, Label, Results, Step, Train
 from gumbeldore.reproduction.steps import digest
 from gumbeldore.solving.policies import policy_for
 from gumbeldore.training.checkpoint import read_metrics
@@ -111,7 +111,8 @@ class Workshop:
         label(
             instances,
             self.labels(step.name),
-            limit=Limit(step.seconds),
+            solver=step.expert.solver,
+            limit=limit_of(step.expert),
             workers=max(1, self.workers),
             kit=kit,
             console=self.console,
@@ -189,6 +190,10 @@ def settings_of(step: Train | Imitate) -> RunSettings:
     changes = {**step.changes, "training": {**step.changes.get("training", {}), "epochs": step.epochs}}
     found: Entry = entry(step.problem)
     return found.settings(step.preset, changes)
+
+
+def limit_of(expert: Expert) -> Limit:
+    return Limit(expert.seconds) if expert.work is None else Limit(None, expert.work)
 
 
 def chosen_instances(problem: str, given: Instances) -> InstanceSet:

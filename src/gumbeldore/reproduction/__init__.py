@@ -2,7 +2,7 @@
 
 from gumbeldore.reproduction.experiments import EXPERIMENTS, Experiment
 from gumbeldore.reproduction.results import Results, Table, Value
-from gumbeldore.reproduction.steps import Evaluate, Imitate, Instances, Label, Method, Plan, Step, Train
+from gumbeldore.reproduction.steps import Evaluate, Expert, Imitate, Instances, Label, Method, Plan, Step, Train
 from gumbeldore.reproduction.trainings import SCALES, Scale
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "SCALES",
     "Evaluate",
     "Experiment",
+    "Expert",
     "Imitate",
     "Instances",
     "Label",

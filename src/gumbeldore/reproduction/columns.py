@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gumbeldore.reproduction.steps import Instances, Label
+from gumbeldore.problems.baselines import OWN
+from gumbeldore.reproduction.steps import Expert, Instances, Label
 from gumbeldore.reproduction.trainings import Scale
 
 TAILLARD = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20), (100, 20))
@@ -12,24 +14,60 @@ TAILLARD = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20)
 
 @dataclass(frozen=True)
 class Column:
-    """The first instances of a standard set. With `seconds` an expert solves them first: its costs are the reference."""
+    """The first instances of a standard set, or a recipe's. An `expert` solves them first: its costs are the reference."""
 
-    nodes: int
-    first: int
-    seconds: float = 0.0
+    name: str
+    given: Instances
+    expert: Expert | None = None
 
 
-ROUTING: dict[str, dict[Scale, tuple[Column, ...]]] = {
+def _nodes(problem: str, nodes: int, first: int, expert: Expert | None = None) -> Column:
+    return Column(f"{problem}{nodes}", Instances(f"N = {nodes}", standard=f"{problem}{nodes}", first=first), expert)
+
+
+def _shops(jobs: int, machines: int, count: int, seconds: float) -> Column:
+    """Random job shops, for sizes that Taillard has none of."""
+    recipe = {"jobs": jobs, "machines": machines, "count": count, "seed": 1}
+    return Column(f"jssp{jobs}x{machines}", Instances(f"{jobs} x {machines}", recipe=recipe, first=count), Expert(seconds))
+
+
+def _taillard(jobs: int, machines: int, first: int | None = None) -> Column:
+    name = f"taillard-{jobs}x{machines}"
+    return Column(name, Instances(f"{jobs} x {machines}", standard=name, first=first))
+
+
+SEARCHED = Expert(None, 200, OWN)
+"""On 100 cities the tours of our own local search with this work are as good as with ten times as much."""
+
+COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
     "tsp": {
-        "cpu": (Column(50, 100, 1.0), Column(100, 100, 2.0), Column(200, 32), Column(500, 8)),
-        "paper": (Column(100, 10_000, 10.0), Column(200, 128), Column(500, 128), Column(1000, 128)),
+        "cpu": (_nodes("tsp", 20, 500, SEARCHED), _nodes("tsp", 50, 100, SEARCHED), _nodes("tsp", 100, 32, SEARCHED)),
+        "paper": (
+            _nodes("tsp", 100, 10_000, Expert(10.0)),
+            _nodes("tsp", 200, 128),
+            _nodes("tsp", 500, 128),
+            _nodes("tsp", 1000, 128),
+        ),
     },
     "cvrp": {
-        "cpu": (Column(50, 100, 2.0), Column(100, 100, 5.0), Column(200, 16, 20.0)),
-        "paper": (Column(100, 10_000, 20.0), Column(200, 128, 60.0), Column(500, 128, 240.0), Column(1000, 128, 600.0)),
+        "cpu": (
+            _nodes("cvrp", 20, 300, Expert(None, 200)),
+            _nodes("cvrp", 50, 40, Expert(None, 500)),
+            _nodes("cvrp", 100, 16, Expert(None, 2000)),
+        ),
+        "paper": (
+            _nodes("cvrp", 100, 10_000, Expert(20.0)),
+            _nodes("cvrp", 200, 128, Expert(60.0)),
+            _nodes("cvrp", 500, 128, Expert(240.0)),
+            _nodes("cvrp", 1000, 128, Expert(600.0)),
+        ),
+    },
+    "jssp": {
+        "cpu": (_shops(6, 6, 48, 2.0), _shops(10, 10, 8, 4.0), _taillard(15, 15, 2)),
+        "paper": tuple(_taillard(*size) for size in TAILLARD),
     },
 }
-"""The optima of tsp200, tsp500 and tsp1000 are known."""
+"""The optima of tsp200, tsp500 and tsp1000, and the best makespans of Taillard's shops, are known."""
 
 TINY = {
     "tsp": {"cities": 6, "count": 2, "seed": 1},
@@ -38,31 +76,22 @@ TINY = {
 }
 
 
-def routing(problem: str, scale: Scale, first: int | None = None) -> tuple[list[Label], tuple[Instances, ...]]:
-    """The sets of a routing problem, and the labels that are their references. `first`: at most so many of each."""
+def columns(problem: str, scale: Scale, most: Iterable[int | None] | None = None) -> tuple[list[Label], tuple[Instances, ...]]:
+    """The sets of a problem, and the labels that are their references. `most`: at most so many of each, and only so many sets."""
     if scale == "smoke":
         return [], (tiny(problem),)
     labels, sets = [], []
-    for column in ROUTING[problem][scale]:
-        count = min(first or column.first, column.first)
-        given = Instances(f"N = {column.nodes}", standard=f"{problem}{column.nodes}", first=column.first)
-        if column.seconds:
-            labels.append(Label(f"{problem}{column.nodes}-reference", problem, given, column.seconds))
-            given = Instances(given.name, labels=labels[-1].name, first=count)
-        sets.append(Instances(given.name, given.standard, labels=given.labels, first=count))
+    chosen = COLUMNS[problem][scale]
+    for column, count in zip(chosen, most or (None for _ in chosen), strict=False):
+        given = column.given
+        first = given.first if count is None else min(count, given.first or count)
+        if column.expert is not None:
+            labels.append(Label(f"{column.name}-reference", problem, given, column.expert))
+            sets.append(Instances(given.name, labels=labels[-1].name, first=first))
+        else:
+            sets.append(Instances(given.name, given.standard, given.recipe, first=first))
     return labels, tuple(sets)
 
 
 def tiny(problem: str) -> Instances:
     return Instances("tiny", recipe=TINY[problem])
-
-
-def taillard(scale: Scale, largest: int | None = None) -> tuple[Instances, ...]:
-    """Taillard's job shops, up to `largest` jobs; at cpu scale the first three of each size up to 30 jobs."""
-    if scale == "smoke":
-        return (tiny("jssp"),)
-    most, first = (30, 3) if scale == "cpu" else (100, None)
-    sizes = [size for size in TAILLARD if size[0] <= min(most, largest or most)]
-    return tuple(
-        Instances(f"{jobs} x {machines}", standard=f"taillard-{jobs}x{machines}", first=first) for jobs, machines in sizes
-    )

@@ -12,14 +12,14 @@ import numpy as np
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.reproduction.results import Table, Value
 
-WIDE = 4
+WIDE = 3
 """Panels side by side at most."""
 
 
 def draw(path: Path, title: str, tables: Sequence[Table]) -> None:
     """A panel for each table."""
-    columns = min(WIDE, len(tables))
-    rows = ceil(len(tables) / columns)
+    rows = ceil(len(tables) / WIDE)
+    columns = ceil(len(tables) / rows)
     with saved_figure(path, rows, columns, (5.2, 4.2)) as axes:
         panels = np.reshape(axes, -1)
         for panel, table in zip(panels, tables, strict=False):
@@ -49,17 +49,26 @@ def _draw_curves(panel: Any, table: Table) -> None:
 
 
 def _draw_grid(panel: Any, table: Table) -> None:
-    """Ours with intervals; the paper's as crosses. A colour per column."""
-    names = [row for row in table.rows if any(isfinite(value.ours) for value in table.values if value.row == row)]
-    for column, colour in zip(table.columns, colours(len(table.columns)), strict=True):
+    """Ours with intervals; the paper's as crosses. A colour per column. Rows and columns that are only the paper's are left out."""
+    ours = [value for value in table.values if isfinite(value.ours)]
+    names, columns = (list(dict.fromkeys(getattr(value, what) for value in ours)) for what in ("row", "column"))
+    for column, colour in zip(columns, colours(len(columns)), strict=True):
         values = [value for value in table.values if value.column == column and value.row in names]
         places = [names.index(value.row) for value in values]
-        ours = [value.ours for value in values]
-        panel.errorbar(ours, places, xerr=_arms(values), fmt="o", markersize=4, capsize=2, color=colour, label=column)
+        panel.errorbar(
+            [value.ours for value in values],
+            places,
+            xerr=_arms(values),
+            fmt="o",
+            markersize=4,
+            capsize=2,
+            color=colour,
+            label=column,
+        )
         panel.plot([value.paper for value in values], places, "x", color=colour)
     panel.set_yticks(range(len(names)), names, fontsize=7)
     panel.invert_yaxis()
-    panel.set(title=table.title, xlabel=f"{table.unit} (cross: the paper)")
+    panel.set(title=table.title, xlabel=f"{table.unit}{' (cross: the paper)' if table.has_paper else ''}")
     panel.legend(fontsize=7)
     panel.grid(alpha=0.3)
 

@@ -8,6 +8,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gumbeldore.evaluation.statistics import standard_error
 from gumbeldore.reproduction.paper import published
@@ -18,6 +19,12 @@ from gumbeldore.reproduction.trainings import PAPER, Scale
 METHODS = {"WR": "with-replacement", "GD": "outcome"}
 ALL = 1.0
 """The validation of a policy that wins from every opening."""
+
+SHARES = (0.5, 0.9)
+"""Of the games, won on the way there: what runs that end before they win all can be compared by."""
+
+EPOCHS = "epochs until white wins from every opening, or from a share of them"
+LAST = "won after the last epoch in %"
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ CONTESTS: dict[Scale, Contest] = {
             "validation": {"instances": 4},
         },
     ),
-    "cpu": Contest(3, 100, {"sampler": {"beam_width": 16, "rounds": 4}, "training": {"learning_rate": 1e-3}}),
+    "cpu": Contest(3, 16, {"sampler": {"beam_width": 8, "rounds": 4}, "training": {"learning_rate": 1e-3}}),
     "paper": Contest(10, 300),
 }
 
@@ -55,7 +62,7 @@ def plan(scale: Scale) -> Plan:
     ]
     less = {
         "smoke": "Scale smoke: one run on a tiny board; the figures mean nothing.",
-        "cpu": "Scale cpu: three runs instead of ten, 64 games per opening (4 rounds of 16) instead of 320, learning rate 1e-3.",
+        "cpu": "Scale cpu: three runs instead of ten, 32 games per opening (4 rounds of 8) instead of 320, learning rate 1e-3.",
         "paper": "Scale paper: ten runs, 320 games per opening, learning rate 2e-4 (the paper does not name its own).",
     }
     return Plan(tuple(steps), f"{less[scale]} Epochs until white wins from every opening greedily; at most {contest.epochs}.")
@@ -73,19 +80,45 @@ def tables(plan: Plan, results: Results) -> list[Table]:
     values, curves = list[Value](), list[Value]()
     for label in METHODS:
         runs = {name: lines for name, lines in results.metrics.items() if name.startswith(f"gomoku-{label.lower()}-")}
-        needed = np.array([count for count in map(epochs_to_win, runs.values()) if count is not None], dtype=np.float64)
-        mean = float(needed.mean()) if len(needed) else nan
-        values.append(Value(label, "epochs", mean, error=standard_error(needed), repeats=len(needed)))
-        values.append(Value(label, "runs that won all", float(len(needed)), repeats=len(runs)))
+        values += _epochs(label, list(runs.values()))
         for name, lines in runs.items():
             run = name.removeprefix("gomoku-").upper()
-            curves += [Value(run, str(line["epoch"]), 50 * (1 + line["validation"])) for line in lines]
+            curves += [Value(run, str(line["epoch"]), _won(line)) for line in lines]
     return [
-        Table("Gomoku", beside(values, published("gomoku", "Gomoku")), unit="epochs until white wins from every opening"),
+        Table("Gomoku", beside(values, published("gomoku", "Gomoku")), unit=EPOCHS, drawn=False),
         Table("Games", tuple(curves), unit="won games in %, a draw is half a win", across="epoch"),
     ]
 
 
-def epochs_to_win(lines: Sequence[Mapping[str, Any]]) -> int | None:
-    """The first epoch after which every game is won, if there is one."""
-    return next((line["epoch"] for line in lines if line["validation"] >= ALL), None)
+def _epochs(label: str, runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Value]:
+    """Mean epochs of the runs that won all, and until some share was won, which is only said if all runs got there."""
+    needed = _reached(runs, ALL)
+    mean = float(needed.mean()) if len(needed) else nan
+    values = [
+        Value(label, "epochs", mean, error=standard_error(needed), repeats=len(needed)),
+        Value(label, "runs that won all", float(len(needed)), repeats=len(runs)),
+    ]
+    for share in SHARES:
+        needed = _reached(runs, 2 * share - 1)
+        if runs and len(needed) == len(runs):
+            mean, error = float(needed.mean()), standard_error(needed)
+            values.append(Value(label, f"epochs until {share:.0%} won", mean, error=error, repeats=len(runs)))
+    ends = np.array([_won(run[-1]) for run in runs if run])
+    if len(ends):
+        values.append(Value(label, LAST, float(ends.mean()), error=standard_error(ends), repeats=len(ends)))
+    return values
+
+
+def _won(line: Mapping[str, Any]) -> float:
+    """Of all games, in percent; a draw is half a win."""
+    return float(50 * (1 + line["validation"]))
+
+
+def _reached(runs: Sequence[Sequence[Mapping[str, Any]]], least: float) -> NDArray[np.float64]:
+    """The epochs of the runs that got there."""
+    return np.array([count for run in runs if (count := epochs_to_win(run, least)) is not None], dtype=np.float64)
+
+
+def epochs_to_win(lines: Sequence[Mapping[str, Any]], least: float = ALL) -> int | None:
+    """The first epoch after which every game is won, if there is one; or whose mean outcome is at least so much."""
+    return next((line["epoch"] for line in lines if line["validation"] >= least), None)

@@ -55,6 +55,7 @@ class Table:
     values: tuple[Value, ...]
     unit: str = "gap in %"
     across: str = ""  # what columns are, if they are numbers: then the table is drawn as curves
+    drawn: bool = True  # in the figure, too
 
     @property
     def rows(self) -> list[str]:

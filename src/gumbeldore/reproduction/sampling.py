@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from gumbeldore.evaluation.report import Cell, Report
+from gumbeldore.evaluation.report import Cell, Reference, Report
 from gumbeldore.evaluation.statistics import bootstrap_mean, gaps, standard_error
-from gumbeldore.reproduction import columns
+from gumbeldore.reproduction.columns import columns
+from gumbeldore.reproduction.differences import UNIT, Pair, difference
 from gumbeldore.reproduction.results import Results, Table, Value
 from gumbeldore.reproduction.steps import Evaluate, Instances, Label, Method, Plan, Step
 from gumbeldore.reproduction.trainings import SIGMA, Scale, by_gumbeldore
@@ -26,19 +27,30 @@ class Effort:
     rounds: tuple[int, ...]  # points of a curve
     repeats: int
     instances: int  # of the routing problems
+    shops: int | None = None  # of each size of the job shop; all if left out
 
 
 SAMPLING: dict[Scale, Effort] = {
     "smoke": Effort(2, (2,), 2, 2),
-    "cpu": Effort(32, (1, 2, 4, 8, 12, 16, 20), 4, 16),
+    "cpu": Effort(32, (1, 2, 4, 8), 2, 32, 10),
     "paper": Effort(32, tuple(range(1, 21)), 20, 100),
 }
 THEORY: dict[Scale, Effort] = {
     "smoke": Effort(0, (2,), 2, 2),
-    "cpu": Effort(0, (1, 2, 4, 8), 4, 16),
+    "cpu": Effort(0, (4,), 2, 32, 10),
     "paper": Effort(0, tuple(range(1, 21)), 10, 100),
 }
 WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
+
+GD, WOR, WR = "Gumbeldore", "Sample WOR", "Sample WR"
+PAIRS = (
+    Pair(WOR, WR),
+    Pair(GD, WR),
+    Pair(GD, WOR),
+    Pair(f"{GD} (nucleus)", f"{WOR} (nucleus)"),
+    Pair(f"{GD} (nucleus)", WOR),
+    *(Pair(f"GD, k = {width}", f"Theory GD, k = {width}") for width in (2, 16, 32, 64)),
+)
 
 
 def figure(scale: Scale) -> Plan:
@@ -52,14 +64,14 @@ def _samplers(effort: Effort, policy: str, sigma: float) -> list[Method]:
     """A search without nucleus goes through all smaller numbers of rounds; one with a growing nucleus does not."""
     most, width = max(effort.rounds), effort.width
     curves = [
-        Method("Sample WOR", policy, f"wor:{width}x{most}", width),
-        Method("Gumbeldore", policy, f"gd:{width}x{most},sigma={sigma}", width),
+        Method(WOR, policy, f"wor:{width}x{most}", width),
+        Method(GD, policy, f"gd:{width}x{most},sigma={sigma}", width),
     ]
     for rounds in effort.rounds:
         points = {
-            "Sample WR": (f"wr:{width * rounds}", width * rounds),
-            "Sample WOR (nucleus)": (f"wor:{width}x{rounds},{P_MIN}", width),
-            "Gumbeldore (nucleus)": (f"gd:{width}x{rounds},sigma={sigma},{P_MIN}", width),
+            WR: (f"wr:{width * rounds}", width * rounds),
+            f"{WOR} (nucleus)": (f"wor:{width}x{rounds},{P_MIN}", width),
+            f"{GD} (nucleus)": (f"gd:{width}x{rounds},sigma={sigma},{P_MIN}", width),
         }
         curves += [Method(f"{curve} @{rounds}", policy, *sampler, point_of=curve) for curve, sampler in points.items()]
     return [Method("greedy", policy, "greedy"), *curves]
@@ -95,22 +107,20 @@ def _steps(scale: Scale, effort: Effort, methods: Callable[[str, str], list[Meth
 
 
 def _sets(problem: str, scale: Scale, effort: Effort) -> tuple[list[Label], tuple[Instances, ...]]:
-    """The sizes of the panels: the size trained on; 15 x 15 and 20 x 20 of the job shop (at cpu scale three instances of 15 x 15)."""
-    if problem == "jssp":
-        sizes = {"smoke": ("tiny",), "cpu": ("15 x 15",), "paper": ("15 x 15", "20 x 20")}[scale]
-        return [], tuple(given for given in columns.taillard(scale) if given.name in sizes)
-    labels, sets = columns.routing(problem, scale, effort.instances)
-    return labels[:1], sets[:1]
+    """The sizes of the panels: the first column of the tables; of the job shop 15 x 15 and 20 x 20 (at cpu scale the first too)."""
+    if problem == "jssp" and scale == "paper":
+        return [], tuple(given for given in columns(problem, scale)[1] if given.name in ("15 x 15", "20 x 20"))
+    return columns(problem, scale, (effort.shops if problem == "jssp" else effort.instances,))
 
 
 def _caption(scale: Scale, effort: Effort) -> str:
     less = {
         "smoke": "tiny networks on tiny instances: the figures mean nothing.",
-        "cpu": "small networks (see Tables 1 and 2 at cpu scale) and N = 50; of the job shop three instances of 15 x 15.",
+        "cpu": "small networks (see Tables 1 and 2 at cpu scale), N = 20, and random job shops of 6 x 6.",
         "paper": "the paper's setting.",
     }
     return (
-        f"Scale {scale}: {less[scale]} Best of so many sequences, mean over {effort.instances} instances (Taillard's for the job shop) and {effort.repeats} repeats "
+        f"Scale {scale}: {less[scale]} Best of so many sequences, mean over {effort.instances} instances ({effort.shops or 'all'} of the job shop) and {effort.repeats} repeats "
         f"(paper: 100 instances; 20 repeats for the samplers, 10 for the theory), ± standard error over repeats. The paper gives curves, no numbers."
     )
 
@@ -122,36 +132,44 @@ def panels(plan: Plan, results: Results) -> list[Table]:
         step = plan.step(name)
         assert isinstance(step, Evaluate)
         for given in step.sets:
-            values = tuple(value for method in step.methods for value in _curve(report, given, method))
-            tables.append(Table(f"{name}, {given.name}", values, across="sequences"))
+            curves, reference = _curves(report, given, step.methods), report.references[given.name]
+            values = [_value(curve, count, costs, reference) for (curve, count), costs in curves.items()]
+            tables.append(Table(f"{name}, {given.name}", tuple(values), across="sequences"))
+            tables.append(_differences(tables[-1].title, curves, reference))
     return tables
 
 
-def _curve(report: Report, given: Instances, method: Method) -> Sequence[Value]:
-    """The values of a method after each round, or after its last one if it is a single point."""
-    cell = next(cell for cell in report.cells if (cell.named, cell.method) == (given.name, method.name))
-    points = [((index + 1) * method.sequences, costs) for index, costs in enumerate(_by_round(cell))]
-    if method.point_of:
-        points = points[-1:]
-    reference = report.references[given.name]
-    values = []
-    for count, costs in points:
-        gap = 100 * gaps(costs, reference.costs)
-        interval = bootstrap_mean(gap.mean(0))
-        values.append(
-            Value(
-                method.point_of or method.name,
-                str(count),
-                interval.mean,
-                interval.low,
-                interval.high,
-                standard_error(gap.mean(1)),
-                instances=gap.shape[1],
-                repeats=len(gap),
-                reference=reference.source,
-            )
-        )
-    return values
+Curves = Mapping[tuple[str, int], np.ndarray]
+"""Costs by repeat and instance, of a curve at a number of sequences."""
+
+
+def _curves(report: Report, given: Instances, methods: Iterable[Method]) -> Curves:
+    """All methods after each round, or after the last one if it is a single point."""
+    found = {}
+    cells = {cell.method: cell for cell in report.cells if cell.named == given.name}
+    for method in methods:
+        points = [((index + 1) * method.sequences, costs) for index, costs in enumerate(_by_round(cells[method.name]))]
+        for count, costs in points[-1:] if method.point_of else points:
+            found[method.point_of or method.name, count] = costs
+    return found
+
+
+def _value(curve: str, count: int, costs: np.ndarray, reference: Reference) -> Value:
+    gap = 100 * gaps(costs, reference.costs)
+    interval, error = bootstrap_mean(gap.mean(0)), standard_error(gap.mean(1))
+    counts = {"instances": gap.shape[1], "repeats": len(gap)}
+    return Value(curve, str(count), interval.mean, interval.low, interval.high, error, **counts, reference=reference.source)
+
+
+def _differences(title: str, curves: Curves, reference: Reference) -> Table:
+    """Of every pair of curves that the paper compares, wherever both have a point."""
+    values = [
+        difference(pair, str(count), costs, curves[pair.second, count], reference)
+        for pair in PAIRS
+        for (curve, count), costs in curves.items()
+        if curve == pair.first and (pair.second, count) in curves
+    ]
+    return Table(f"{title}: differences", tuple(values), unit=UNIT, drawn=False)
 
 
 def _by_round(cell: Cell) -> np.ndarray:

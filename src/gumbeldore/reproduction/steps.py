@@ -45,13 +45,26 @@ class Instances:
 
 
 @dataclass(frozen=True)
+class Expert:
+    """A solver and how long it may search an instance: by the clock, or by work, which is cheaper where little is enough."""
+
+    seconds: float | None = 2.0
+    work: float | None = None
+    solver: str = "auto"  # the best that is installed
+
+    def __str__(self) -> str:
+        limit = f"{self.seconds:g} s" if self.work is None else f"work {self.work:g}"
+        return f"{'an expert' if self.solver == 'auto' else self.solver}, {limit} each"
+
+
+@dataclass(frozen=True)
 class Label:
     """Expert solutions, to learn from or as reference."""
 
     name: str
     problem: str
     instances: Instances
-    seconds: float  # per instance
+    expert: Expert
     needs: tuple[str, ...] = ()
 
 
@@ -156,7 +169,7 @@ class Plan:
         return next(step for step in self.steps if step.name == name)
 
 
-def train_with_checkpoint(late: Train, intermediate: int) -> tuple[Train, Train]:
-    """The same run, kept at an intermediate epoch and at its end."""
-    early = replace(late, name=f"{late.name}-intermediate", epochs=intermediate)
+def train_with_checkpoint(late: Train, epochs: int, name: str) -> tuple[Train, Train]:
+    """The same run, kept after some epochs, under a name of its own, and at its end."""
+    early = replace(late, name=f"{late.name}-{name}", epochs=epochs)
     return early, replace(late, follows=early.name)

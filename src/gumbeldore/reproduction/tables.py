@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gumbeldore.reproduction import columns
+from gumbeldore.reproduction.columns import columns
+from gumbeldore.reproduction.differences import Pair, by_set
 from gumbeldore.reproduction.paper import published
 from gumbeldore.reproduction.results import Results, Table, Value, beside
 from gumbeldore.reproduction.steps import Evaluate, Label, Method, Plan, Step, Train
-from gumbeldore.reproduction.trainings import SIGMA, Scale, by_gumbeldore, supervised, without_replacement
+from gumbeldore.reproduction.trainings import SIGMA, Scale, by_gumbeldore, named, supervised, without_replacement
 
 NEAREST = {"tsp": "", "cvrp": ",nearest=250"}
 """Of the CVRP the paper's network sees the 250 nearest nodes at inference."""
 
 WIDTHS: dict[Scale, tuple[tuple[int, int], ...]] = {
     "smoke": ((2, 2), (2, 3)),
-    "cpu": ((32, 4), (32, 8)),
+    "cpu": ((32, 4),),
     "paper": ((32, 4), (32, 8), (64, 8)),
 }
 BEAMS: dict[Scale, tuple[int, ...]] = {"smoke": (4,), "cpu": (128,), "paper": (128, 256, 512)}
@@ -32,19 +33,37 @@ def routing(scale: Scale) -> Plan:
     steps: list[Step] = []
     for problem in ("tsp", "cvrp"):
         near = NEAREST[problem] if scale == "paper" else ""
-        references, sets = columns.routing(problem, scale)
-        trained = (*supervised(problem, scale), without_replacement(problem, scale), *by_gumbeldore(problem, scale))
+        references, sets = columns(problem, scale)
+        trained = (*supervised(problem, scale), *without_replacement(problem, scale), *by_gumbeldore(problem, scale))
         methods = [
             Method(f"BQ {label}, {how}", f"{problem}-{policy}", f"{sampler}{near}")
             for label, policy in (("SL", "sl"), ("SI WOR", "wor"), ("SI GD", "gd"))
-            for how, sampler in (("greedy", "greedy"), ("beam 16", "beam:16"))
+            for how, sampler in SEARCHES
         ]
         steps += [*trained, *references, Evaluate(problem, problem, sets, tuple(methods))]
+    if scale == "cpu":
+        steps += _once_more("tsp", scale, seed=1)
     less = (
-        "Scale cpu: networks of d = 64 with 3 layers, trained on N = 20, then 50 (100 epochs of 128 instances, 16 x 4 sequences), SL on 20,000 labels; "
-        "the first 100, 32 or 8 instances of the standard sets."
+        "Scale cpu: networks of d = 64 with 2 layers, trained on N = 20 (40 epochs, CVRP 24, of 64 instances, 16 x 4 sequences, 100 batches of 128), SL with as many "
+        "batches on 10,000 labels of the TSP and 2,000 of the CVRP; the first instances of the standard sets. The seed of the trainings is 0, "
+        "in the table `TSP, another seed` it is 1."
     )
     return Plan(tuple(steps), {**LESS, "cpu": less}[scale] + HGS)
+
+
+SEARCHES = (("greedy", "greedy"), ("beam 16", "beam:16"))
+
+
+def _once_more(problem: str, scale: Scale, seed: int) -> list[Step]:
+    """Both ways of self-improvement by another seed: how far do two trainings differ that should not?"""
+    sets = columns(problem, scale)[1]
+    methods = [
+        Method(f"BQ {label}, {how}", named(f"{problem}-{policy}", seed), sampler)
+        for label, policy in (("SI WOR", "wor"), ("SI GD", "gd"))
+        for how, sampler in SEARCHES
+    ]
+    trained = (*without_replacement(problem, scale, seed), *by_gumbeldore(problem, scale, seed))
+    return [*trained, Evaluate(f"again-{problem}", problem, sets, tuple(methods))]
 
 
 HGS = (
@@ -54,12 +73,15 @@ HGS = (
 
 
 def routing_tables(plan: Plan, results: Results) -> list[Table]:
-    return [_table("table-1", problem.upper(), results, problem) for problem in ("tsp", "cvrp") if problem in results.reports]
+    titles = {"tsp": "TSP", "cvrp": "CVRP", "again-tsp": "TSP, another seed"}
+    found = [(name, title) for name, title in titles.items() if name in results.reports]
+    pairs = [Pair(f"BQ SI GD, {how}", f"BQ {other}, {how}") for other in ("SI WOR", "SL") for how, _ in SEARCHES]
+    return [table for name, title in found for table in _tables("table-1", title, results, name, pairs)]
 
 
 def lehd(scale: Scale) -> Plan:
     """LEHD on the TSP: supervised and by self-improvement. The row of RL+RRC+SL is quoted."""
-    references, sets = columns.routing("tsp", scale)
+    references, sets = columns("tsp", scale)
     rows = (("SL", "tsp-lehd-sl"), ("SI GD", "tsp-lehd-gd"))
     methods = tuple(Method(f"LEHD {label}, greedy", policy, "greedy") for label, policy in rows)
     steps: tuple[Step, ...] = (
@@ -68,12 +90,12 @@ def lehd(scale: Scale) -> Plan:
         *references,
         Evaluate("tsp", "tsp", sets, methods),
     )
-    less = "Scale cpu: d = 64 with 2 decoder layers, trained on N = 20, then 50, SL on 20,000 labels; the first instances of the standard sets."
+    less = "Scale cpu: d = 64 with 2 decoder layers, trained on N = 20 like the networks of Table 1, but for 24 epochs; the first instances of the standard sets."
     return Plan(steps, {**LESS, "cpu": less}[scale] + " The row RL+RRC+SL is the paper's quotation of Luo et al. (2023).")
 
 
 def lehd_tables(plan: Plan, results: Results) -> list[Table]:
-    return [_table("lehd", "TSP", results, "tsp")]
+    return _tables("lehd", "TSP", results, "tsp", [Pair("LEHD SI GD, greedy", "LEHD SL, greedy")])
 
 
 def job_shop(scale: Scale) -> Plan:
@@ -89,43 +111,58 @@ def job_shop(scale: Scale) -> Plan:
         Method("SI GD, SBS 16 p = 0.8", "jssp-gd", wide[1]),
         Method("SI GD, GD 32 x 4", "jssp-gd", wide[2]),
     )
-    trained: list[Train] = [without_replacement("jssp", scale), *by_gumbeldore("jssp", scale)]
-    evaluate = Evaluate("jssp", "jssp", columns.taillard(scale), methods, REPEATS[scale])
+    trained: list[Train] = [*without_replacement("jssp", scale), *by_gumbeldore("jssp", scale)]
+    references, sets = columns("jssp", scale)
+    evaluate = Evaluate("jssp", "jssp", sets, methods, REPEATS[scale])
     less = (
-        "Scale cpu: d = 64 with 2 pairs of layers, trained on 10 x 6, 10 x 8 and 10 x 10 (60 epochs of 64 instances, 16 x 4 sequences); the first three "
-        "instances of each size up to 30 jobs; 2 repeats instead of 5."
+        "Scale cpu: d = 64 with 2 pairs of layers, trained on 6 x 4, 6 x 5 and 6 x 6 (24 epochs of 32 instances, 16 x 4 sequences, 80 batches of 64); random "
+        "shops of 6 x 6 and 10 x 10 with makespans of CP-SAT as reference, and the first two of Taillard's 15 x 15; 2 repeats instead of 5."
     )
-    return Plan((*trained, evaluate), {**LESS, "cpu": less}[scale] + f" SBS and GD: mean of {REPEATS[scale]} repeats.")
+    return Plan(
+        (*trained, *references, evaluate), {**LESS, "cpu": less}[scale] + f" SBS and GD: mean of {REPEATS[scale]} repeats."
+    )
 
 
 def job_shop_tables(plan: Plan, results: Results) -> list[Table]:
-    return [_table("table-2", "Taillard", results, "jssp")]
+    searches = [Pair("SI GD, GD 32 x 4", f"SI GD, {other}") for other in ("SBS 16 p = 0.8", "beam 16")]
+    return _tables("table-2", "Taillard", results, "jssp", [Pair("SI GD, greedy", "SI WOR, greedy"), *searches])
 
 
 def inference_routing(scale: Scale) -> Plan:
     """Beams against SBS and GD with a constant nucleus of 0.8 on the CVRP; of N = 100 the first 1,000 instances."""
     near = NEAREST["cvrp"] if scale == "paper" else ""
-    references, sets = columns.routing("cvrp", scale, {"smoke": 2, "cpu": 16, "paper": 1000}[scale])
+    most = {"cpu": (64, 12, 4), "paper": 4 * (1000,)}.get(scale)
+    references, sets = columns("cvrp", scale, most)
     methods = [Method(f"beam {width}", "cvrp-gd", f"beam:{width}{near}") for width in BEAMS[scale]]
     evaluate = Evaluate("cvrp", "cvrp", sets, (*methods, *_sampled("cvrp", scale, near)), REPEATS[scale])
-    less = "Scale cpu: the policy of Table 1's cpu scale, at most 16 instances of each set, 2 repeats instead of 5, only the smaller searches."
+    less = "Scale cpu: the policy of Table 1's cpu scale, 64, 12 and 4 instances, 2 repeats instead of 5, only the smallest searches."
     return Plan(_steps("cvrp", scale, references, evaluate), {**LESS, "cpu": less}[scale] + HGS)
 
 
 def inference_routing_tables(plan: Plan, results: Results) -> list[Table]:
-    return [_table("inference-cvrp", "CVRP", results, "cvrp")]
+    return _tables("inference-cvrp", "CVRP", results, "cvrp", _searched(results, "cvrp"))
 
 
 def inference_job_shop(scale: Scale) -> Plan:
     """SBS and GD with a constant nucleus of 0.8 on Taillard's job shops."""
-    sets = columns.taillard(scale, 20 if scale == "cpu" else None)
+    references, sets = columns("jssp", scale, (32, 6) if scale == "cpu" else None)
     evaluate = Evaluate("jssp", "jssp", sets, tuple(_sampled("jssp", scale)), REPEATS[scale])
-    less = "Scale cpu: the policy of Table 2's cpu scale, the first three instances of each size up to 20 jobs, 2 repeats instead of 5."
-    return Plan(_steps("jssp", scale, [], evaluate), {**LESS, "cpu": less}[scale])
+    less = "Scale cpu: the policy of Table 2's cpu scale, 32 instances of 6 x 6, 6 of 10 x 10; 2 repeats instead of 5, only the smallest searches."
+    return Plan(_steps("jssp", scale, references, evaluate), {**LESS, "cpu": less}[scale])
 
 
 def inference_job_shop_tables(plan: Plan, results: Results) -> list[Table]:
-    return [_table("inference-jssp", "Taillard", results, "jssp")]
+    return _tables("inference-jssp", "Taillard", results, "jssp", _searched(results, "jssp"))
+
+
+def _searched(results: Results, evaluation: str) -> list[Pair]:
+    """GD against the other searches of as many sequences."""
+    names = [row.method for row in results.reports[evaluation].rows if row.method.startswith("GD ")]
+    pairs = list[Pair]()
+    for name in dict.fromkeys(names):
+        width, rounds = (int(number) for number in name.removeprefix("GD ").split(" x "))
+        pairs += [Pair(name, name.replace("GD", "SBS")), Pair(name, f"beam {width * rounds}")]
+    return pairs
 
 
 def _sampled(problem: str, scale: Scale, near: str = "") -> list[Method]:
@@ -142,7 +179,13 @@ def _steps(problem: str, scale: Scale, references: Iterable[Label], evaluate: Ev
     return (*by_gumbeldore(problem, scale), *references, evaluate)
 
 
-def _table(experiment: str, title: str, results: Results, evaluation: str) -> Table:
+def _tables(experiment: str, title: str, results: Results, evaluation: str, pairs: Iterable[Pair]) -> list[Table]:
+    """The gaps of an evaluation, and the differences of pairs of rows."""
+    paper = published(experiment, title.partition(",")[0])
+    return [_table(title, results, evaluation, paper), by_set(title, results.reports[evaluation], pairs, paper)]
+
+
+def _table(title: str, results: Results, evaluation: str, paper: Iterable[Value]) -> Table:
     """The gaps of an evaluation in percent, beside the paper's."""
     report = results.reports[evaluation]
     values = [
@@ -159,4 +202,4 @@ def _table(experiment: str, title: str, results: Results, evaluation: str) -> Ta
         )
         for row in report.rows
     ]
-    return Table(title, beside(values, published(experiment, title)))
+    return Table(title, beside(values, paper))
