@@ -25,10 +25,10 @@ SEQUENCES = 128
 """If nothing is said."""
 BEAM = 2
 """Width of the deterministic beam search on each variant."""
-CHUNKS = (1, 1, 2, 4, 8)
+OWN = 3
+"""Width of that on the instance itself, after its greedy solution, whose evaluations it shares."""
+CHUNKS = (1, 2, 4, 8)
 """How many variants are searched in the first rounds, and in all later ones: an answer comes soon."""
-GREEDY = 2
-"""The first so many variants are searched greedily."""
 MOST_VARIANTS = 64
 SHARE = 0.75
 """Of all evaluations, what the variants may take."""
@@ -67,7 +67,7 @@ def due(spent: Tensor) -> Tensor:
 class Adaptive(Sampler):
     """About as many policy `evaluations`, or `sequences` without replacement, as said, whatever is reached first.
 
-    1. A greedy solution.
+    1. A greedy solution, and then a narrow beam search beside it.
     2. A narrow beam search on other variants of the instance, some at a time: they differ more than the sequences that a wider beam
        on one of them would find. They get three quarters of the work, if there are variants enough.
     3. Take a step and reconsider: the best sequence so far is followed to its end in a few steps, with samples below each; again and
@@ -161,7 +161,11 @@ class Adaptive(Sampler):
         first, sizes = 0, chain(CHUNKS, repeat(CHUNKS[-1]))
         while first < variants and bool((active := self._active(course)).any()):
             some = range(first, min(first + next(sizes), variants))
-            width = min(self._most(course.search.horizon), BEAM * len(some) if first >= GREEDY else len(some))
+            if first == 0:
+                course.beam(1, variants, some=some, active=active)
+                yield 0
+                active = self._active(course)
+            width = min(self._most(course.search.horizon), BEAM * len(some) if first > 0 else OWN)
             course.beam(width, variants, some=some, active=active)
             first = some.stop
             yield first
