@@ -3,7 +3,7 @@
     python benchmarks/quality.py                       # all of it: about two hours of one core
     python benchmarks/quality.py --only tsp,jssp-10x10 --samplers beam,adaptive
     python benchmarks/quality.py --grid                # sigma x nucleus, 5 x 5, beside the others
-    python benchmarks/quality.py --grid --report       # tables and pictures of what is there so far
+    python benchmarks/quality.py --grid --report       # tables and pictures of what is complete so far
     python benchmarks/quality.py --quick               # tiny sizes in about a minute: checks the script
 
 It trains the policies itself (minutes each) and keeps them, and every finished cell of the table, in --folder: started again, it goes on
@@ -66,7 +66,9 @@ def contests(
                     for solved in task.fill(folder):
                         progress.update(current, completed=solved)
                 progress.advance(overall)
-            cells = tuple(cell for task in wanted[case.name] if (cell := task.load(folder)) is not None)
+            missing = {task.entrant.family for task in wanted[case.name] if task.load(folder) is None}
+            whole = [task for task in wanted[case.name] if task.entrant.family not in missing]
+            cells = tuple(cell for task in whole if (cell := task.load(folder)) is not None)
             yield Contest(case, cells, reference(case, policies[case.name], count, folder))
 
 
@@ -84,7 +86,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/quality"), help="policies and cells are kept here")
     parser.add_argument("--json", type=Path, default=HERE / "results" / "quality.json")
     parser.add_argument("--figures", type=Path, default=HERE.parent / "docs" / "figures", help="the folder of the plots")
-    parser.add_argument("--report", action="store_true", help="only tables and pictures of the cells that are there")
+    parser.add_argument("--report", action="store_true", help="only tables and pictures of the families that are complete")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, in the folder `quick` below --folder, also results")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
