@@ -51,5 +51,5 @@ def _table(policy: Shipped) -> Table:
     for result in results:
         interval = f" ({result['low']:.2f}..{result['high']:.2f})" if "low" in result else ""
         gap = f"{result['gap']:.2f}{interval}" if "gap" in result else result.get("value", "")
-        table.add_row(result.get("set", ""), result.get("search", ""), gap)
+        table.add_row(result.get("set", ""), result.get("search", "").removeprefix(f"{policy.name} "), gap)
     return table
