@@ -67,9 +67,11 @@ class Rebuilding(Generic[S]):
         """By the search, and by rebuilding what was better than all before."""
         found, diagnostics = self.searched, self.searched.diagnostics
         found = replace(found, diagnostics=replace(diagnostics, evaluations=diagnostics.evaluations + self.made))
-        for actions, objective in self.added:
-            found = extended(found, actions, objective)
-        return found
+        if not self.added:
+            return found
+        depth = max(actions.shape[2] for actions, _ in self.added)
+        actions = [pad(actions, (0, depth - actions.shape[2]), value=-1) for actions, _ in self.added]
+        return extended(found, torch.cat(actions, 1), torch.cat([objective for _, objective in self.added], 1))
 
     def see(self, searched: Solutions) -> None:
         """The search has gone on: what it found may be better than solutions that are being improved."""
@@ -149,8 +151,8 @@ def continued(
     return torch.where(place >= 0, last.gather(1, place.clamp(min=0)), actions)
 
 
-def extended(found: Solutions, actions: Int[Tensor, "batch 1 depth"], objective: Float[Tensor, "batch 1"]) -> Solutions:
-    """With one more sequence of each instance, or none where the objective is -inf. How probable it is, is not known."""
+def extended(found: Solutions, actions: Int[Tensor, "batch more depth"], objective: Float[Tensor, "batch more"]) -> Solutions:
+    """With more sequences of each instance, none where the objective is -inf. How probable they are, is not known."""
     filled = objective > -torch.inf
     depth = max(found.actions.shape[2], actions.shape[2])
     both = [pad(each, (0, depth - each.shape[2]), value=-1) for each in (found.actions, actions)]
