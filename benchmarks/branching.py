@@ -40,8 +40,8 @@ from gumbeldore.search.samplers import draw_seeds
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.loss import action_losses
 from gumbeldore.training.processes import in_processes
-from gumbeldore.training.workers import losses
 
 RESULTS = Path(__file__).parent / "results" / "branching"
 KINDS = ("best", "several", "hard", "soft", "pairs")
@@ -166,8 +166,8 @@ def fill(problem: Any, policy: Any, settings: Any, kind: str, dataset: Any, fork
 def loss(problem: Any, policy: Any, kind: str, dataset: Any, forks: list[Forks], size: int, generator: Any) -> Tensor:
     """Of one minibatch."""
     if not forks:
-        return losses(problem, policy, dataset.sample(problem, size, generator), 0.0)[0].mean()
-    usual = losses(problem, policy, dataset.sample(problem, size // 2, generator), 0.0)[0].mean()
+        return action_losses(problem, policy, dataset.sample(problem, size, generator)).mean()
+    usual = action_losses(problem, policy, dataset.sample(problem, size // 2, generator)).mean()
     some = forks[int(torch.randint(len(forks), (), generator=generator))]
     examples, value = some.sample(problem, size // 2, generator)
     logits = policy(examples.state, policy.prepare(examples.state))

@@ -35,8 +35,8 @@ from gumbeldore.files import write_atomically
 from gumbeldore.problem import Examples, replay
 from gumbeldore.training import self_improve
 from gumbeldore.training.algorithm import greedy_objective
+from gumbeldore.training.loss import action_losses
 from gumbeldore.training.processes import in_processes
-from gumbeldore.training.workers import action_losses
 
 HERE = Path(__file__).parent
 RESULTS, FIGURES = HERE / "results" / "learning", HERE.parent / "docs" / "figures"
@@ -69,6 +69,8 @@ KEPT: Tree = {"training": {"window": 8}}
 FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
+BOUNDS: Tree = {"policy": {"bounds": 1}}  # shops
+ANY: Tree = {"training": {"alternatives": 0.9}}  # shops
 FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
 LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
 FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
@@ -91,7 +93,8 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        return {**found, "all": found["window"]}
+        shops = {"bounds": [BOUNDS], "any": [ANY], "all": [BOUNDS, ANY]}
+        return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
         return {**found, "frame": framed, "all": framed}
@@ -110,6 +113,8 @@ SAYS = {
     "order": "`frame` and the subtour with the farthest end first (cvrp)",
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
+    "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
+    "any": "`recover` and any action that leads to the label's schedule (shops)",
     "all": "all of that",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -37,9 +37,14 @@ def rows_within(policy: Any, state: State, memory: int) -> int:
 
 
 class Network(nn.Module):
-    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can rebuild it."""
+    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can rebuild it.
+
+    `addable` names those of them that may be switched on for weights that were trained without (`--from`): what they add must not change
+    the logits before it is trained.
+    """
 
     config: dict[str, int]
+    addable: ClassVar[tuple[str, ...]] = ()
 
     def prepare(self, state: Any) -> Any:
         """Nothing by default."""

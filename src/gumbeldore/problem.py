@@ -125,20 +125,30 @@ class Examples(Generic[S]):
 
     `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
     none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
+
+    `alternatives` is optional, too: all actions that lead to the very same solution, the target among them. Which of them comes first is then
+    no question that a network must learn to answer (`training.alternatives`).
     """
 
     state: S
     action: Int[Tensor, " row"]
     successor: Int[Tensor, "row item"] | None = None
+    alternatives: Bool[Tensor, "row action"] | None = None
 
     def to(self, device: torch.device | str) -> Examples[S]:
-        successor = None if self.successor is None else moved(self.successor, device)
-        return Examples(self.state.to(device), moved(self.action, device), successor)
+        return replace(
+            self, state=self.state.to(device), **{name: moved(each, device) for name, each in self.targets().items()}
+        )
 
     def rows(self, part: slice) -> Examples[S]:
         """Some of the examples, with their instances only."""
-        successor = None if self.successor is None else self.successor[part]
-        return Examples(self.state.rows(part).compact(), self.action[part], successor)
+        state = self.state.rows(part).compact()
+        return replace(self, state=state, **{name: each[part] for name, each in self.targets().items()})
+
+    def targets(self) -> dict[str, Tensor]:
+        """All that is known but the states, by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "state"}
+        return {name: each for name, each in named.items() if each is not None}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -119,3 +121,8 @@ def test_help_is_always_at_hand(arguments, capsys):
         code = stop.code
     assert code == 0
     assert "tsp" in capsys.readouterr().out
+
+
+def test_the_command_can_be_called_as_a_module():
+    called = subprocess.run([sys.executable, "-m", "gumbeldore", "--help"], capture_output=True, text=True, check=True)
+    assert "gumbeldore solve" in called.stdout

@@ -16,7 +16,7 @@ from gumbeldore.cli import main
 from gumbeldore.cli.environment import commit
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.policy_files import save_policy
+from gumbeldore.problems.policy_files import load_policy, save_policy
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.training.checkpoint import load_state, read_metrics, save_state
 
@@ -162,3 +162,13 @@ def test_weights_that_are_older_than_a_size_are_gone_on_with_as_they_are(tmp_pat
     assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["frame"] == 0
     assert new_run(tmp_path / "other", 1, "--from", str(tmp_path / "old.safetensors"), "--policy.frame", "1") == 2
     assert "Give it the same class and sizes" in words(capsys.readouterr().err)
+
+
+def test_a_head_for_training_can_be_added_to_given_weights(tmp_path):
+    policy = TSPPolicy(16, 1, 2, 32, local=1, frame=1)
+    save_policy(tmp_path / "lean.safetensors", policy, problem="tsp")
+    grown = ("--policy.pointer", "1", "--training.successor-weight", "0.5", "--training.learning-rate", "1e-30")
+    assert new_run(tmp_path / "new", 1, "--from", str(tmp_path / "lean.safetensors"), *grown) == 0
+    taught = load_policy(tmp_path / "new" / "policy.safetensors")
+    assert taught.config == {**policy.config, "pointer": 1}
+    assert all(torch.equal(taught.state_dict()[name], weight) for name, weight in policy.state_dict().items())

@@ -12,7 +12,8 @@ from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.networks.pointer import in_tokens, successor_losses
 from gumbeldore.policies import TSPLehdPolicy, TSPPolicy
 from gumbeldore.problems import TSP
-from gumbeldore.training.workers import Workers, losses
+from gumbeldore.training.loss import Loss
+from gumbeldore.training.workers import Workers
 
 
 def drawn(cities: int = 8, rows: int = 6, seed: int = 0) -> Examples:
@@ -90,8 +91,7 @@ def test_the_weight_scales_what_successors_add_to_the_gradient() -> None:
 
     def gradient(weight: float) -> torch.Tensor:
         policy = taught_policy()
-        actions, successors = losses(TSP(8), policy, examples, weight)
-        (actions + weight * successors).mean().backward()
+        Loss(weight)(TSP(8), policy, examples)[0].mean().backward()
         assert policy.node_embedding.weight.grad is not None
         return policy.node_embedding.weight.grad
 
@@ -102,7 +102,7 @@ def test_the_weight_scales_what_successors_add_to_the_gradient() -> None:
 
 def test_parts_of_a_step_add_up_with_successors_too() -> None:
     examples, policy = drawn(rows=7, seed=2), taught_policy()
-    (whole, one), (parts, three) = (Workers(TSP(8), policy, 0, parts=count).gradient(examples, 0.5)() for count in (1, 3))
+    (whole, one), (parts, three) = (Workers(TSP(8), policy, 0, parts=count).gradient(examples, Loss(0.5))() for count in (1, 3))
     assert whole == pytest.approx(parts, abs=1e-6)
     assert torch.allclose(one, three, atol=1e-6)
 
@@ -111,16 +111,16 @@ def test_a_network_that_cannot_predict_successors_says_so() -> None:
     examples = drawn()
     for policy in (TSPPolicy(16, 1, 2, 32), TSPLehdPolicy(16, 1, 2, 32)):
         with pytest.raises(ContractError, match="`successor_weight` must be 0 for"):
-            losses(TSP(8), policy, examples, 1.0)
+            Loss(1.0)(TSP(8), policy, examples)
 
 
 def test_a_problem_whose_examples_do_not_say_what_follows_says_so() -> None:
     examples, policy = replace(drawn(), successor=None), taught_policy()
     with pytest.raises(SettingsError, match=r"`successor_weight` must be 0 for TSP, got 1\.0: its examples do not say"):
-        losses(TSP(8), policy, examples, 1.0)
-    actions, successors = losses(TSP(8), policy, examples, 0.0)
-    assert bool((actions > 0).all())
-    assert not bool(successors.any())
+        Loss(1.0)(TSP(8), policy, examples)
+    wanted, shown = Loss()(TSP(8), policy, examples)
+    assert bool((shown > 0).all())
+    assert torch.equal(wanted, shown)
 
 
 def test_a_negative_weight_is_refused() -> None:

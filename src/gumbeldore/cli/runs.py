@@ -26,7 +26,7 @@ from gumbeldore.errors import DiskFullError, FormatError, GumbeldoreError, requi
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import POLICY, load_policy, put_weights, read_weights
+from gumbeldore.problems.policy_files import POLICY, load_policy, read_weights
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
@@ -270,22 +270,26 @@ def _give_up(recorder: Recorder) -> None:
 
 
 def start_from(policy: Network, path: Path) -> None:
-    """Gives a new policy the weights of a file, which must be of the same architecture; the sizes of problems may differ."""
-    weights, header = read_weights(path)
+    """Gives a new policy the weights of a file, which must be of the same architecture; the sizes of problems may differ.
+
+    Parts that can be added to given weights (`Network.addable`) stay as they are in the new policy where the file has none.
+    """
+    _, header = read_weights(path)
     theirs, ours = (header.get("policy"), json.loads(header.get("config", "{}"))), (type(policy).__name__, policy.config)
     require(
-        theirs[0] == ours[0] and _whole(type(policy), theirs[1]) == ours[1],
+        theirs[0] == ours[0] and _grown(type(policy), theirs[1], ours[1]) == ours[1],
         f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes.",
     )
-    put_weights(policy, weights, path)
+    policy.load_state_dict({**policy.state_dict(), **load_policy(path, type(policy)).state_dict()})
 
 
-def _whole(network: type[Network], config: dict[str, int]) -> dict[str, int] | None:
-    """All sizes of a policy whose file may be older than some of them; None if it cannot be built."""
+def _grown(network: type[Network], config: dict[str, int], wanted: dict[str, int]) -> dict[str, int] | None:
+    """All sizes of a policy whose file may be older than some of them, with what is wanted and can be added; None if it cannot be built."""
     try:
-        return network(**config).config
+        whole = network(**config).config
     except (TypeError, ValueError, ArithmeticError, RuntimeError):
         return None
+    return whole | {name: wanted[name] for name in network.addable if not whole[name]}
 
 
 def file_hash(path: Path) -> str:

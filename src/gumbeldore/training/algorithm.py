@@ -25,10 +25,10 @@ from gumbeldore.search.samplers import Greedy, Sampler
 from gumbeldore.training.backend import Backend, started
 from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
+from gumbeldore.training.loss import action_losses
 from gumbeldore.training.ranks import ranks
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.state import Progress, Select, Training, select_best
-from gumbeldore.training.workers import action_losses
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.cluster import Actors, Cluster
 from gumbeldore.training.cluster_workers import ClusterWorkers
 from gumbeldore.training.crew import Crew, R, T
+from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.processes import Processes
 from gumbeldore.training.ranks import RankedWorkers, ranks
@@ -37,7 +38,9 @@ class Backend(Protocol[S]):
         ...
 
     def gradient(
-        self, examples: Examples[S], successor_weight: float = 0.0
+        self,
+        examples: Examples[S],
+        taught: Loss = Loss(),  # noqa: B008 - frozen
     ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Begins with the gradient of the mean loss, by all weights in order; call the result when it is wanted."""
         ...

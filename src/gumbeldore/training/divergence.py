@@ -7,7 +7,7 @@ print(examined(problem, policy, state))        # `gumbeldore check PROBLEM --div
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ import torch
 from gumbeldore.errors import CheckpointError, ContractError
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
-from gumbeldore.training.workers import losses
+from gumbeldore.training.loss import Loss
 
 
 class DivergenceError(ContractError):
@@ -50,10 +50,10 @@ class Examined:
         )
 
 
-def reproducer(policy: Network, examples: Examples[Any], weight: float, epoch: int, batch: int) -> dict[str, Any]:
+def reproducer(policy: Network, examples: Examples[Any], taught: Loss, epoch: int, batch: int) -> dict[str, Any]:
     """What a step was computed from."""
-    plain = {"kind": "divergence", "epoch": epoch, "batch": batch, "successor_weight": weight, "policy": policy.state_dict()}
-    return {**plain, "state": examples.state.tensors(), "action": examples.action, "successor": examples.successor}
+    plain = {"kind": "divergence", "epoch": epoch, "batch": batch, "loss": asdict(taught), "policy": policy.state_dict()}
+    return {**plain, "state": examples.state.tensors(), "targets": examples.targets()}
 
 
 def examined(problem: Problem[S], policy: Network, saved: Mapping[str, Any]) -> Examined:
@@ -62,20 +62,17 @@ def examined(problem: Problem[S], policy: Network, saved: Mapping[str, Any]) -> 
         raise CheckpointError("This file holds no step that diverged. Such files are called diverged.pt.")
     policy.load_state_dict(saved["policy"])
     kind = type(problem.generate(1, generator=torch.Generator().manual_seed(0)))
-    return step(
-        problem, policy, Examples(kind(**saved["state"]), saved["action"], saved["successor"]), saved["successor_weight"]
-    )
+    return step(problem, policy, Examples(kind(**saved["state"]), **saved["targets"]), Loss(**saved["loss"]))
 
 
-def step(problem: Problem[S], policy: Network, examples: Examples[S], weight: float) -> Examined:
+def step(problem: Problem[S], policy: Network, examples: Examples[S], taught: Loss) -> Examined:
     """The loss of some examples and its gradient, with what is not finite in them."""
     policy.train().zero_grad(set_to_none=True)
     largest = max(parameter.abs().max().item() for parameter in policy.parameters())
     try:
-        actions, successors = losses(problem, policy, examples.to(next(policy.parameters()).device), weight)
+        each, _ = taught(problem, policy, examples.to(next(policy.parameters()).device))
     except ContractError as error:
         return Examined(float("nan"), float("nan"), largest, [], [], str(error))
-    each = actions + weight * successors
     each.mean().backward()
     gradients = {name: parameter.grad for name, parameter in policy.named_parameters() if parameter.grad is not None}
     norm = torch.stack([gradient.norm() for gradient in gradients.values()]).norm().item()

@@ -21,6 +21,7 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, S, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
+from gumbeldore.training.loss import Loss
 from gumbeldore.training.workers import Workers
 
 T = TypeVar("T")
@@ -111,13 +112,15 @@ class RankedWorkers(Generic[S]):
                 yield piece, theirs[1]
 
     def gradient(
-        self, examples: Examples[S], successor_weight: float = 0.0
+        self,
+        examples: Examples[S],
+        taught: Loss = Loss(),  # noqa: B008 - frozen
     ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Every rank takes a part of the examples; the sums of all are added up."""
         total = len(examples.action)
         parts = slices(total, -(-total // self.ranks.count))
         mine = parts[self.ranks.index] if self.ranks.index < len(parts) else None
-        wait = self.local.gradient(examples.rows(mine), successor_weight) if mine else None
+        wait = self.local.gradient(examples.rows(mine), taught) if mine else None
 
         def add() -> tuple[float, Tensor]:
             loss, gradient = wait() if wait else (0.0, self.local.no_gradient())

@@ -23,7 +23,7 @@ from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
 from gumbeldore.training.recoveries import objectives, ways_on
 from gumbeldore.training.settings import Stage, TrainingSettings
-from gumbeldore.training.workers import can_be_cut, losses, trained
+from gumbeldore.training.workers import can_be_cut, trained
 
 Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
 """Which of its sampled sequences each instance contributes to the dataset."""
@@ -180,7 +180,7 @@ class Training(Generic[S]):
 
     def _finite(self, wait: Callable[[], float], examples: Examples[S], batch: int) -> float:
         """Waits for the loss and clips its gradient; an error with all that reproduces it where they are no numbers."""
-        weight = self.settings.successor_weight
+        taught = self.settings.loss
         try:
             loss = wait()
             norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm).item()
@@ -188,26 +188,25 @@ class Training(Generic[S]):
                 return loss
             found = f"loss {loss}, gradient norm {norm}."
         except GumbeldoreError:
-            again = step(self.problem, self.policy, examples, weight)
+            again = step(self.problem, self.policy, examples, taught)
             if not again.failed:
                 raise  # another failure: of a worker, say
             found = str(again)
         raise DivergenceError(
             f"Training diverged in epoch {self.epoch}, batch {batch}: {found} Resume with a lower `learning_rate`.",
-            reproducer(self.policy, examples, weight, self.epoch, batch),
+            reproducer(self.policy, examples, taught, self.epoch, batch),
         )
 
     def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
         """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
         if not can_be_cut(self.policy):
             self.optimizer.zero_grad(set_to_none=True)
-            weight = self.settings.successor_weight
             with self.settings.precision.forward(self.device):
-                actions, successors = losses(self.problem, self.policy, examples.to(self.device), weight)
-            (actions + weight * successors).mean().backward()
-            return actions.mean().item
+                wanted, shown = self.settings.loss(self.problem, self.policy, examples.to(self.device))
+            wanted.mean().backward()
+            return shown.mean().item
         self.workers.load(self.policy)
-        wait = self.workers.gradient(examples, self.settings.successor_weight)
+        wait = self.workers.gradient(examples, self.settings.loss)
 
         def put() -> float:
             loss, gradient = wait()

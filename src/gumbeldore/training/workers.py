@@ -20,13 +20,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import GumbeldoreError, SettingsError, require
+from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S, precise, slices
-from gumbeldore.search.evaluator import masked_log_softmax
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.crew import T, in_order
+from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.processes import Processes
 
@@ -75,7 +75,7 @@ class Replica(Generic[S]):
         solutions = sampler(self.problem, self.policy, state.to(self.device), seeds=seeds)
         return solutions.to(state.device)
 
-    def gradient(self, part: int, examples: Examples[S], total: int, successor_weight: float) -> Float[Tensor, ""]:
+    def gradient(self, part: int, examples: Examples[S], total: int, taught: Loss) -> Float[Tensor, ""]:
         """Sums the gradients of these examples' share in the mean loss of `total` examples; returns the share of their actions."""
         offset = 0
         self.gradients[part] = 0
@@ -87,9 +87,9 @@ class Replica(Generic[S]):
         limit = EXAMPLE_BYTES if self.device.type == "cpu" else GPU_EXAMPLE_BYTES
         for piece in cut(examples.to(self.device), rows_within(self.policy, examples.state, limit)):
             with self.precision.forward(self.device):
-                actions, successors = losses(self.problem, self.policy, piece, successor_weight)
-            ((actions + successor_weight * successors).sum() / total).backward()
-            loss += actions.detach().sum() / total  # read later: a GPU works on while we go on
+                wanted, shown = taught(self.problem, self.policy, piece)
+            (wanted.sum() / total).backward()
+            loss += shown.detach().sum() / total  # read later: a GPU works on while we go on
         return loss
 
 
@@ -156,7 +156,9 @@ class Workers(Generic[S]):
         return self._crew.run(tasks, names.__getitem__)
 
     def gradient(
-        self, examples: Examples[S], successor_weight: float = 0.0
+        self,
+        examples: Examples[S],
+        taught: Loss = Loss(),  # noqa: B008 - frozen
     ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Begins with the gradient of the mean loss, by all weights in order; call the result when it is wanted.
 
@@ -164,7 +166,7 @@ class Workers(Generic[S]):
         """
         total = len(examples.action)
         pieces = cut(examples, -(-total // self.parts))
-        tasks = {i: ("gradient", (i, piece, total, successor_weight)) for i, piece in enumerate(pieces)}
+        tasks = {i: ("gradient", (i, piece, total, taught)) for i, piece in enumerate(pieces)}
         if self._crew is None or self._replica is not None:
             results = self._here(tasks) if self._weights.device.type == "cpu" else _begun(self._here(tasks))
         else:
@@ -212,29 +214,6 @@ def _begun(results: Iterator[T]) -> Iterator[T]:
 def _raising(error: GumbeldoreError) -> Iterator[Any]:
     raise error
     yield
-
-
-def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:
-    """The negative log-probabilities of the target actions (Algorithm 1, line 11)."""
-    return losses(problem, policy, examples, 0.0)[0]
-
-
-def losses(
-    problem: Problem[S], policy: Network, examples: Examples[S], successor_weight: float
-) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
-    """How badly the policy predicts the actions, and what follows each item; the latter 0 if it has no weight."""
-    if successor_weight > 0:
-        if examples.successor is None:
-            raise SettingsError(
-                f"`successor_weight` must be 0 for {type(problem).__name__}, got {successor_weight}: its examples do not say what "
-                f"follows an item."
-            )
-        logits, successors = policy.taught(examples.state, examples.successor)
-    else:
-        logits = policy(examples.state, policy.prepare(examples.state))
-        successors = logits.new_zeros(len(logits))
-    log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-    return -log_prob.gather(1, examples.action[:, None]).squeeze(1), successors
 
 
 def can_be_cut(policy: Network) -> bool:

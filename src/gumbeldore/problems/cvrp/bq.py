@@ -38,6 +38,8 @@ class CVRPPolicy(Network):
     to the depot (`networks/frame.py`). With `loads=1`, too, it is told what fits and how much is left to do (`loads.py`).
     """
 
+    addable = ("pointer",)
+
     def __init__(
         self,
         d: int = 192,

@@ -17,6 +17,7 @@ from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.pointer import Pointer, segment_losses
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
+from gumbeldore.problems.jssp.bounds import BOUNDS, bound_features, earliest_start
 from gumbeldore.problems.jssp.problem import JSSPState
 
 
@@ -46,17 +47,21 @@ class JSSPPolicy(Network):
 
     The defaults are the paper's. The same weights serve any number of jobs and machines. Scheduled operations cost nothing;
     in the last machine-wise block only the jobs' next operations are queries, and only they are followed up. With `pointer=1` it
-    has another head, for training only, by which every operation predicts the next one on its machine.
+    has another head, for training only, by which every operation predicts the next one on its machine. With `bounds=1` it knows when
+    operations can begin, what must follow them, and how critical they are (`bounds.py`).
     """
 
-    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0) -> None:
+    addable = ("pointer", "bounds")
+
+    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0, bounds: int = 0) -> None:
         super().__init__()
-        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "pointer": pointer}
+        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "pointer": pointer, "bounds": bounds}
         self.operation_embedding = nn.Linear(2, d)
         self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
         self.final_trf_block = Block(d, heads, ff)
         self.policy_linear_out = nn.Linear(d, 1)
         self.pointer = Pointer(d) if pointer else None
+        self.bound_embedding = zeros(nn.Linear(BOUNDS, d, bias=False)) if bounds else None
 
     @property
     def blocks(self) -> list[Block]:
@@ -117,7 +122,11 @@ class JSSPPolicy(Network):
     def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
         values = features(state, prepared, operations.operation, operations.row_job)
         places = embedding(operations.step, prepared.positions + self.operation_embedding.bias)
-        return torch.addmm(places, values, self.operation_embedding.weight.t())
+        x = torch.addmm(places, values, self.operation_embedding.weight.t())
+        if self.bound_embedding is None:
+            return x
+        known = bound_features(state, values.dtype).flatten(0, 2)
+        return x + self.bound_embedding(known.index_select(0, operations.row_job * state.operations + operations.step))
 
     def row_bytes(self, state: JSSPState) -> int:
         """Working memory of one row: its operations, and some indices for each."""
@@ -132,9 +141,7 @@ def features(
 
     Both are divided by 100. `operation` and `row_job` say which operations, and which jobs they belong to.
     """
-    start = state.next_starts()
-    never = torch.inf if start.is_floating_point() else torch.iinfo(start.dtype).max
-    behind = start - start.masked_fill(~state.unfinished, never).amin(1, keepdim=True)
+    behind = state.next_starts() - earliest_start(state)
     behind = (behind.to(prepared.times.dtype) / 100).flatten()
     return torch.stack([prepared.times.index_select(0, operation), behind.index_select(0, row_job)], 1)
 
@@ -178,6 +185,12 @@ def target_tokens(state: JSSPState, operations: Operations, successor: Int[Tenso
     target = successor.flatten()[own]
     first = own - own % successor.shape[1]
     return token[(first + target).clamp(min=0)].where(target >= 0, -1)
+
+
+def zeros(layer: nn.Linear) -> nn.Linear:
+    """A layer that says nothing at first, so that a network that learnt without it can go on with it."""
+    nn.init.zeros_(layer.weight)
+    return layer
 
 
 def sinusoids(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position d"]:

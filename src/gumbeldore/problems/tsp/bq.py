@@ -34,6 +34,8 @@ class TSPPolicy(Network):
     windows around each city (`networks/locality.py`). With `frame=1` cities are seen from the current one (`networks/frame.py`).
     """
 
+    addable = ("pointer",)
+
     def __init__(
         self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0, frame: int = 0
     ) -> None:
