@@ -70,7 +70,7 @@ def test_what_the_paper_does_not_have_is_off_in_its_settings(name):
 
 def test_the_papers_job_shop_settings_are_the_papers():
     paper = CATALOGUE["jssp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, "pointer": 0, "bounds": 0}
+    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, "pointer": 0, "bounds": 0, "active": 0}
     assert paper.training_problem == AnyOf((JSSP(15, 10), JSSP(15, 15), JSSP(15, 20)))
     assert paper.validation_problem == JSSP(20, 20)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 0.05)

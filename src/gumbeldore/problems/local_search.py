@@ -73,8 +73,8 @@ def polish_schedules(
     rounds: int,
     kept: int = 0,
 ) -> Int[Tensor, "batch depth"]:
-    """Schedules that are not longer, by `rounds` of tabu search, in the order in which operations start. Actions are those of `JSSP`;
-    the first `kept` of them stay."""
+    """Active schedules that are not longer, by `rounds` of tabu search, in the one order of `problems/jssp/active.py`. Actions are those of
+    `JSSP`; the first `kept` of them stay."""
     result = actions.to("cpu", torch.int32, copy=True).contiguous()
     count, jobs, operations = times.shape
     given = _plain(times, torch.float64), _plain(machines, torch.int32), _plain(seeds, torch.int64)

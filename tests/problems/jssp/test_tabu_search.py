@@ -10,7 +10,7 @@ import torch
 from gumbeldore.errors import SettingsError
 from gumbeldore.problem import replay
 from gumbeldore.problems import JSSP, local_search
-from gumbeldore.problems.jssp.problem import JSSPState, occurrence
+from gumbeldore.problems.jssp.problem import JSSPState
 from gumbeldore.problems.jssp.verify import verify_jssp
 from gumbeldore.problems.mixture import AnyOf
 
@@ -66,18 +66,6 @@ def test_more_effort_gives_shorter_schedules() -> None:
         makespans(problem, state, problem.polish(state, actions, effort=e, seeds=torch.arange(20))).mean() for e in (0, 1, 20)
     ]
     assert means[0] > 1.1 * means[1] > 1.02 * 1.1 * means[2]
-
-
-def test_operations_come_in_the_order_of_their_starts() -> None:
-    problem, state, actions = random_schedules(5, 6, 5, seed=3)
-    better = problem.polish(state, actions, effort=3, seeds=torch.arange(5))
-    operation = occurrence(better, 6)
-    starts = []
-    for depth in range(30):
-        starts.append(state.next_starts().gather(1, better[:, depth : depth + 1]))
-        assert torch.equal(state.scheduled.gather(1, better[:, depth : depth + 1]), operation[:, depth : depth + 1])
-        state = problem.step(state, better[:, depth])
-    assert (torch.cat(starts, 1).diff(dim=1) >= 0).all()
 
 
 def test_a_shop_is_polished_the_same_alone_in_a_batch_and_in_a_mixture() -> None:

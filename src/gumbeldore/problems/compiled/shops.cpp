@@ -59,16 +59,41 @@ class Shop {
         return true;
     }
 
-    // Jobs in the order in which those of their operations start that may move; of those that start together, what ends first comes first.
+    // Jobs in the order in which an active schedule is built that keeps to the orders of the machines where it can; no operation begins later
+    // (Giffler and Thompson 1960; `active.py` has the same rule). Only operations that may move are written.
     void write(int *actions) {
-        std::vector<int> all;
-        for (int o = 0; o < count; o++)
-            if (!stays[o]) all.push_back(o);
-        std::sort(all.begin(), all.end(), [&](int a, int b) {
-            if (head[a] != head[b]) return head[a] < head[b];
-            return time[a] != time[b] ? time[a] < time[b] : a < b;
-        });
-        for (int o : all) *actions++ = o / steps;
+        std::vector<double> job_free(jobs, 0), machine_free(steps, 0);
+        std::vector<int> next(jobs, 0), line(fixed);
+        std::vector<char> done(stays);
+        int left = 0;
+        for (int o = 0; o < count; o++) {
+            left += !stays[o];
+            if (!stays[o]) continue;
+            next[o / steps]++;
+            for (double *free : {&job_free[o / steps], &machine_free[machine[o]]}) *free = std::max(*free, end(o));
+        }
+        auto start = [&](int o) { return std::max(job_free[o / steps], machine_free[machine[o]]); };
+        for (; left > 0; left--) {
+            int soonest = -1;
+            double earliest = 0;
+            for (int job = 0; job < jobs; job++) {
+                if (next[job] == steps) continue;
+                int o = job * steps + next[job];
+                double ends = start(o) + time[o];
+                if (soonest >= 0 && (ends > earliest || (ends == earliest && machine[o] >= machine[soonest]))) continue;
+                soonest = o;
+                earliest = ends;
+            }
+            int m = machine[soonest];
+            while (done[at[m * jobs + line[m]]]) line[m]++;
+            int o = at[m * jobs + line[m]], job = o / steps;
+            bool may = o == job * steps + next[job] && (start(o) < earliest || start(o) + time[o] == earliest);
+            if (!may) o = soonest;  // there is room for it
+            job_free[o / steps] = machine_free[m] = start(o) + time[o];
+            next[o / steps]++;
+            done[o] = 1;
+            *actions++ = o / steps;
+        }
     }
 
   private:
@@ -218,7 +243,7 @@ class Shop {
 };
 }  // namespace
 
-// Replaces schedules, as the jobs whose next operations are appended one by one, by ones that are not longer, in the order of their starts.
+// Replaces schedules, as the jobs whose next operations are appended one by one, by active ones that are not longer.
 // The first `kept` of them stay.
 extern "C" void gumbeldore_polish_shops(const double *times, const int *machines, const int64_t *seeds, int count, int jobs,
                                         int operations, int rounds, int kept, int *actions) {

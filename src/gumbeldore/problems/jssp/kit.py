@@ -54,6 +54,7 @@ class JobShopSize:
         0  # 1: another head, for training, that predicts the next operation on each machine (`training.successor_weight`)
     )
     bounds: int = 0  # 1: operations are known by when they can begin, what must follow, and how critical they are
+    active: int = 0  # 1: only active schedules are built, in which no operation could begin earlier by itself
 
     def __post_init__(self) -> None:
         require_positive(d=self.d, pairs=self.pairs, heads=self.heads, ff=self.ff)

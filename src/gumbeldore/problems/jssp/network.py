@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
@@ -17,8 +17,13 @@ from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.pointer import Pointer, segment_losses
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
+from gumbeldore.problems.jssp.active import active_jobs
 from gumbeldore.problems.jssp.bounds import BOUNDS, bound_features, earliest_start
 from gumbeldore.problems.jssp.problem import JSSPState
+
+NEVER = -100.0
+"""The logit of a job that must not come next in an active schedule. Its chance, 1e-44, is none, but a sampler that asks for all schedules
+gets them all."""
 
 
 class Prepared(NamedTuple):
@@ -42,20 +47,43 @@ class Operations(NamedTuple):
     by_machine: Layout  # without the restriction of the last machine-wise block
 
 
+class Choice(NamedTuple):
+    """Some rows of a state, and the jobs that must not come next."""
+
+    rows: Int[Tensor, " open"]
+    excluded: Bool[Tensor, "row job"]
+
+    def of(self, state: JSSPState) -> JSSPState:
+        return state if len(self.rows) == state.row_count else state.rows(self.rows)
+
+    def spread(self, values: Float[Tensor, "open *more"]) -> Float[Tensor, "row *more"]:
+        """Those of all rows, 0 for the others."""
+        if len(self.rows) == len(self.excluded):
+            return values
+        return values.new_zeros(len(self.excluded), *values.shape[1:]).index_copy(0, self.rows, values)
+
+    def logits(self, values: Float[Tensor, "open job"]) -> Float[Tensor, "row job"]:
+        return self.spread(values).masked_fill(self.excluded, NEVER)
+
+
 class JSSPPolicy(Network):
     """Transformer over the unscheduled operations, alternately within jobs and within machines; one logit per unfinished job.
 
     The defaults are the paper's. The same weights serve any number of jobs and machines. Scheduled operations cost nothing;
     in the last machine-wise block only the jobs' next operations are queries, and only they are followed up. With `pointer=1` it
     has another head, for training only, by which every operation predicts the next one on its machine. With `bounds=1` it knows when
-    operations can begin, what must follow them, and how critical they are (`bounds.py`).
+    operations can begin, what must follow them, and how critical they are (`bounds.py`). With `active=1` it builds active schedules only
+    (`active.py`), and where they leave no choice, nothing is computed.
     """
 
-    addable = ("pointer", "bounds")
+    addable = ("pointer", "bounds", "active")
 
-    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0, bounds: int = 0) -> None:
+    def __init__(
+        self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0, bounds: int = 0, active: int = 0
+    ) -> None:
         super().__init__()
-        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "pointer": pointer, "bounds": bounds}
+        sizes = {"d": d, "pairs": pairs, "heads": heads, "ff": ff}
+        self.config = {**sizes, "pointer": pointer, "bounds": bounds, "active": active}
         self.operation_embedding = nn.Linear(2, d)
         self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
         self.final_trf_block = Block(d, heads, ff)
@@ -86,11 +114,13 @@ class JSSPPolicy(Network):
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
-        if not bool(state.unfinished.any()):
-            return prepared.times.new_zeros(state.scheduled.shape)
-        operations = unscheduled(state, prepared, len(self.encoder))
-        x = self._run(self._embed(state, prepared, operations), prepared, operations.layouts)
-        return self._logits(x, state, operations)
+        choice = self._choice(state)
+        if len(choice.rows) == 0:
+            return choice.logits(prepared.times.new_zeros(0, state.jobs))
+        some = choice.of(state)
+        operations = unscheduled(some, prepared, len(self.encoder))
+        x = self._run(self._embed(some, prepared, operations), prepared, operations.layouts)
+        return choice.logits(self._logits(x, some, operations))
 
     def taught(
         self, state: JSSPState, successor: Int[Tensor, "row operation"]
@@ -99,13 +129,23 @@ class JSSPPolicy(Network):
             raise ContractError(
                 "`successor_weight` must be 0 for a JSSPPolicy without the head for it, or build one with `pointer=1`."
             )
-        prepared = self._prepare(state)
-        operations = unscheduled(state, prepared, len(self.encoder))
+        prepared, choice = self._prepare(state), self._choice(state)
+        if len(choice.rows) == 0:
+            return self(state), prepared.times.new_zeros(state.row_count)
+        some = choice.of(state)
+        operations = unscheduled(some, prepared, len(self.encoder))
         by_job, by_machine, layouts = operations.layouts[0], operations.by_machine, operations.layouts
-        x = self._run(self._embed(state, prepared, operations), prepared, [*layouts[:-2], by_machine])
-        losses = segment_losses(self.pointer, x, by_machine, target_tokens(state, operations, successor))
-        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), state, operations)
-        return logits, losses.view(state.row_count, -1).mean(1)
+        x = self._run(self._embed(some, prepared, operations), prepared, [*layouts[:-2], by_machine])
+        following = target_tokens(some, operations, successor[choice.rows])
+        losses = segment_losses(self.pointer, x, by_machine, following).view(some.row_count, -1).mean(1)
+        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), some, operations)
+        return choice.logits(logits), choice.spread(losses)
+
+    def _choice(self, state: JSSPState) -> Choice:
+        """Rows that have to be computed: those with something to choose."""
+        allowed = active_jobs(state) if self.config["active"] else state.unfinished
+        least = 2 if self.config["active"] else 1
+        return Choice((allowed.sum(1) >= least).nonzero().squeeze(1), state.unfinished & ~allowed)
 
     def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
         """As many blocks as there are layouts: the first ones, or the last one."""

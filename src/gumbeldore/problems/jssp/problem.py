@@ -178,8 +178,8 @@ class JSSP(Problem[JSSPState]):
     def polish(
         self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
     ) -> Int[Tensor, "row depth"]:
-        """Tabu search, `effort` moves per operation that may move. Of all sequences of actions that lead to its schedule, it returns the one in
-        the order of starts: one target instead of many that are equally good."""
+        """Tabu search, `effort` moves per operation that may move. Its schedule is made active, and of all sequences of actions that lead to it, it
+        returns the one of `active.py`: one target instead of many that are equally good."""
         require(
             actions.shape[1] == state.jobs * state.operations and not bool(state.scheduled.any()),
             "`polish` needs complete schedules of full instances.",

@@ -1,0 +1,167 @@
+"""Active schedules: choices that lead to all of them, each once, and policies that make no others."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from routing import random_actions, seeded
+
+from gumbeldore.policies import JSSPPolicy
+from gumbeldore.problem import Examples, replay
+from gumbeldore.problems import JSSP, JSSPState, local_search
+from gumbeldore.problems.jssp.active import active_jobs
+from gumbeldore.problems.jssp.network import NEVER
+from gumbeldore.problems.jssp.verify import Interval, build_schedule
+from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
+from gumbeldore.training.loss import Loss
+
+Schedule = frozenset[Interval]
+
+
+def schedule(state: JSSPState, row: int, sequence: tuple[int, ...]) -> Schedule:
+    return frozenset(build_schedule(state.times[row].tolist(), state.machines[row].tolist(), list(sequence)))
+
+
+def is_active(intervals: Schedule) -> bool:
+    """By the definition: no operation fits into an earlier gap of its machine."""
+    end = {(each.job, each.operation): each.end for each in intervals}
+    for each in intervals:
+        ready = end.get((each.job, each.operation - 1), 0)
+        others = sorted((o.start, o.end) for o in intervals if o.machine == each.machine and o != each)
+        gaps = zip([0, *(o[1] for o in others)], [o[0] for o in others], strict=False)
+        length = each.end - each.start
+        if any(max(ready, begin) < each.start and max(ready, begin) + length <= until for begin, until in gaps):
+            return False
+    return True
+
+
+def all_sequences(jobs: int, operations: int) -> list[tuple[int, ...]]:
+    return sorted(set(itertools.permutations([job for job in range(jobs) for _ in range(operations)])))
+
+
+def is_chosen(problem: JSSP, state: JSSPState, row: int, sequence: tuple[int, ...]) -> bool:
+    one = state.rows(torch.tensor([row]))
+    for job in sequence:
+        if not bool(active_jobs(one)[0, job]):
+            return False
+        one = problem.step(one, torch.tensor([job]))
+    return True
+
+
+@pytest.mark.parametrize(("jobs", "machines"), [(2, 2), (3, 2), (2, 3), (4, 1)])
+def test_choices_lead_to_every_active_schedule_and_to_each_only_once(jobs: int, machines: int) -> None:
+    problem = JSSP(jobs, machines)
+    state = problem.generate(4, generator=seeded(jobs))
+    for row in range(4):
+        sequences = all_sequences(jobs, machines)
+        chosen = [schedule(state, row, each) for each in sequences if is_chosen(problem, state, row, each)]
+        assert len(set(chosen)) == len(chosen)
+        assert set(chosen) == {made for each in sequences if is_active(made := schedule(state, row, each))}
+
+
+def test_the_best_schedule_of_all_is_among_the_active_ones() -> None:
+    problem = JSSP(3, 2)
+    state = problem.generate(10, generator=seeded(7))
+    for row in range(10):
+        ends = {each: max(i.end for i in schedule(state, row, each)) for each in all_sequences(3, 2)}
+        assert min(ends.values()) == min(end for each, end in ends.items() if is_chosen(problem, state, row, each))
+
+
+def test_of_equally_early_ends_the_first_machine_decides_whatever_the_order_of_jobs() -> None:
+    problem = JSSP(2, 2)
+    state = problem.instances(torch.full((1, 2, 2), 5), torch.tensor([[[1, 0], [0, 1]]]))
+    assert active_jobs(state).tolist() == [[False, True]]
+
+
+def test_something_may_always_come_next_until_a_row_is_done() -> None:
+    problem = JSSP(4, 3)
+    state = problem.generate(20, generator=seeded(0))
+    real = problem.instances(state.times.double() / 7 * (state.times % 3 > 0), state.machines)  # some take no time
+    for steps in range(13):
+        some = replay(problem, real, random_actions(problem, real, seeded(1)), torch.full((20,), steps))
+        assert bool((active_jobs(some) <= some.unfinished).all())
+        assert bool((active_jobs(some).any(1) == ~problem.done(some)).all())
+
+
+@pytest.mark.skipif(not local_search.available(), reason="local search is not compiled")
+@pytest.mark.parametrize("kept", [0, 5, 17])
+def test_polished_schedules_are_active_and_written_by_their_choices(kept: int) -> None:
+    problem = JSSP(6, 5)
+    state = problem.generate(20, generator=seeded(3))
+    times = torch.where(
+        torch.arange(20)[:, None, None] < 10, state.times, state.times % 3
+    )  # ties, and operations that take no time
+    state = problem.instances(times, state.machines)
+    better = problem.polish(state, random_actions(problem, state, seeded(4)), effort=3, seeds=torch.arange(20), kept=kept)
+    after = replay(problem, state, better, torch.full((20,), kept))
+    for job in better[:, kept:].unbind(1):
+        assert bool(active_jobs(after).gather(1, job[:, None]).all())
+        after = problem.step(after, job)
+    if kept == 0:
+        assert all(is_active(schedule(state, row, tuple(better[row].tolist()))) for row in range(10))
+
+
+def made(active: int, pointer: int = 0) -> JSSPPolicy:
+    torch.manual_seed(0)
+    policy = JSSPPolicy(16, 1, 2, 32, pointer=pointer, active=active)
+    with torch.no_grad():
+        for block in policy.blocks:
+            block.resweight.fill_(0.5)
+    return policy.eval()
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_policy_of_active_schedules_is_the_other_one_where_it_may_choose(gradients: bool) -> None:
+    problem = JSSP(5, 4)
+    state = problem.generate(30, generator=seeded(0))
+    some = replay(problem, state, random_actions(problem, state, seeded(1)), torch.arange(30) % 20)
+    with torch.set_grad_enabled(gradients):
+        plain, active = (policy(some, policy.prepare(state)) for policy in (made(0), made(1)))
+    may = active_jobs(some)
+    open_rows = may.sum(1) > 1
+    assert 0 < int(open_rows.sum()) < 30
+    assert torch.equal(active[~may & some.unfinished], torch.full((int((~may & some.unfinished).sum()),), NEVER))
+    torch.testing.assert_close(active[open_rows[:, None] & may], plain[open_rows[:, None] & may], rtol=0, atol=1e-5)
+    assert not bool(active[~open_rows[:, None] & may].any())
+
+
+def test_where_no_row_has_a_choice_nothing_is_computed() -> None:
+    problem, policy = JSSP(1, 4), made(1, pointer=1)
+    state = problem.generate(3, generator=seeded(0))
+    assert policy(state).tolist() == [[0.0], [0.0], [0.0]]
+    logits, successors = policy.taught(state, torch.full((3, 4), -1))
+    assert logits.tolist() == [[0.0], [0.0], [0.0]]
+    assert successors.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_searches_find_active_schedules_only_and_all_of_them_if_asked() -> None:
+    problem, policy = JSSP(3, 2), made(1)
+    state = problem.generate(6, generator=seeded(2))
+    greedy = Greedy()(problem, policy, state, seeds=torch.zeros(6, dtype=torch.long))
+    every = StochasticBeamSearch(90)(problem, policy, state, seeds=torch.zeros(6, dtype=torch.long))
+    for row in range(6):
+        assert is_active(schedule(state, row, tuple(greedy.best_actions[row].tolist())))
+        found = {tuple(each) for each in every.actions[row][every.filled[row]].tolist()}
+        assert found == set(all_sequences(3, 2))
+        likely = every.log_prob[row][every.filled[row]].exp()
+        assert likely.sum().item() == pytest.approx(1, abs=1e-4)
+        chosen = sum(is_chosen(problem, state, row, each) for each in all_sequences(3, 2))
+        assert int((likely > 1e-20).sum()) == chosen
+
+
+def test_what_is_learnt_is_the_same_with_and_without_the_rows_that_have_no_choice() -> None:
+    problem, policy = JSSP(4, 3), made(1, pointer=1)
+    state = problem.generate(40, generator=seeded(0))
+    actions = problem.polish(state, random_actions(problem, state, seeded(1)), effort=1, seeds=torch.arange(40))
+    examples = problem.examples(state, actions, generator=seeded(2))
+    wanted, shown = Loss(0.5)(problem, policy, examples)
+    forced = active_jobs(examples.state).sum(1) == 1
+    assert 0 < int(forced.sum()) < 40
+    assert not bool(wanted[forced].any())
+    rows = (~forced).nonzero().squeeze(1)
+    assert examples.successor is not None
+    some = Examples(examples.state.rows(rows), examples.action[rows], examples.successor[rows])
+    torch.testing.assert_close(Loss(0.5)(problem, policy, some)[0], wanted[rows], rtol=0, atol=1e-5)
+    assert bool((shown[rows] < -NEVER / 2).all())
