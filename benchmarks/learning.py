@@ -70,7 +70,7 @@ FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
 BOUNDS: Tree = {"policy": {"bounds": 1}}  # shops
-ANY: Tree = {"training": {"alternatives": 0.9}}  # shops
+ACTIVE: Tree = {"policy": {"active": 1}}  # shops
 FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
 LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
 FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
@@ -93,7 +93,7 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        shops = {"bounds": [BOUNDS], "any": [ANY], "all": [BOUNDS, ANY]}
+        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE]}
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
@@ -114,7 +114,7 @@ SAYS = {
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
     "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
-    "any": "`recover` and any action that leads to the label's schedule (shops)",
+    "active": "`recover` and active schedules only (shops)",
     "all": "all of that",
 }
 

@@ -125,15 +125,11 @@ class Examples(Generic[S]):
 
     `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
     none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
-
-    `alternatives` is optional, too: all actions that lead to the very same solution, the target among them. Which of them comes first is then
-    no question that a network must learn to answer (`training.alternatives`).
     """
 
     state: S
     action: Int[Tensor, " row"]
     successor: Int[Tensor, "row item"] | None = None
-    alternatives: Bool[Tensor, "row action"] | None = None
 
     def to(self, device: torch.device | str) -> Examples[S]:
         return replace(

@@ -51,6 +51,15 @@ def test_the_next_stage_has_its_own_instances_and_learning_rate() -> None:
     assert {size for epoch, found in sizes.items() for size in found if epoch > 2} <= {9}
 
 
+def test_a_window_moves_on_into_the_next_stage() -> None:
+    settings = TrainingSettings(epochs=4, instances=4, batches=1, batch_size=4, window=2, generate_with_best=False)
+    sizes = [
+        {group["coordinates"].shape[1] for group in epoch.checkpoint()["dataset"]}
+        for epoch in run(fresh(), staged(epochs=2), settings)
+    ]
+    assert sizes == [{6}, {6}, {6, 9}, {9}]
+
+
 def test_a_stage_ends_when_it_stalls() -> None:
     settings = TrainingSettings(epochs=4, instances=4, batches=1, batch_size=4, learning_rate=1e-12)  # learns nothing
     assert [epoch.stage for epoch in run(fresh(), staged(stalled=2), settings)] == [1, 1, 2, 2]

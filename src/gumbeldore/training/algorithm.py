@@ -73,7 +73,7 @@ def self_improve(
     machines. Under `torchrun` all ranks call this and share the work (`gumbeldore.training.ranks`).
 
     `stages` are a curriculum: instances of one stage after the other, instead of those of `problem` and `validation`. The weights go
-    on; the dataset begins anew, and the best policy so far has to be beaten on the instances of the new stage.
+    on; the dataset begins anew unless it is a window, and the best policy so far has to be beaten on the instances of the new stage.
     """
     events = self_improve_events(
         problem,

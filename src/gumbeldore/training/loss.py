@@ -15,10 +15,9 @@ from gumbeldore.search.evaluator import masked_log_softmax
 
 @dataclass(frozen=True)
 class Loss:
-    """-log p(the next action), as in the paper, unless one of these is above 0."""
+    """-log p(the next action), as in the paper, and more if there is a weight."""
 
-    successor_weight: float = 0.0  # of predicting what follows each item (`Examples.successor`), on top
-    alternatives: float = 0.0  # share of -log p(any action that leads to the solution, too), instead (`Examples.alternatives`)
+    successor_weight: float = 0.0  # of predicting what follows each item (`Examples.successor`)
 
     def __call__(
         self, problem: Problem[S], policy: Network, examples: Examples[S]
@@ -27,15 +26,7 @@ class Loss:
         logits, more = self._passed(problem, policy, examples)
         log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
         action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
-        if self.alternatives == 0:
-            return action + more, action
-        if examples.alternatives is None:
-            raise SettingsError(
-                f"`alternatives` must be 0 for {type(problem).__name__}, got {self.alternatives}: its examples do not say which "
-                f"other actions are as good."
-            )
-        any_of_them = -log_prob.masked_fill(~examples.alternatives, float("-inf")).logsumexp(1)
-        return action.lerp(any_of_them, self.alternatives) + more, action
+        return action + more, action
 
     def _passed(self, problem: Problem[S], policy: Network, examples: Examples[S]) -> tuple[Tensor, Tensor]:
         """Logits, and what predicting successors adds to each row's loss."""

@@ -36,7 +36,6 @@ class TrainingSettings:
     successor_weight: float = (
         0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
     )
-    alternatives: float = 0.0  # how much of the loss is about taking any action that leads to the solution, instead of the next one; 0: none of it
     generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
     window: int | None = None  # epochs whose solutions are learnt from, improved or not; None: as `dataset_grows` says
@@ -66,8 +65,6 @@ class TrainingSettings:
         require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
         weight = self.successor_weight
         require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
-        share = self.alternatives
-        require(0 <= share <= 1, f"`alternatives` is a share and must lie in 0 (off) .. 1, got {share}.")
         require(self.window is None or self.window >= 1, f"`window` must be at least 1, or None, got {self.window}.")
         require(
             self.window is None or self.dataset_grows,
@@ -91,7 +88,7 @@ class TrainingSettings:
 
     @property
     def loss(self) -> Loss:
-        return Loss(self.successor_weight, self.alternatives)
+        return Loss(self.successor_weight)
 
     @property
     def precision(self) -> Precision:

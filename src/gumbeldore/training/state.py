@@ -106,9 +106,10 @@ class Training(Generic[S]):
         return self.stages[self.stage].is_over(self.epoch - self.stage_began, without, self.stage_seconds)
 
     def next_stage(self) -> Iterator[Progress]:
-        """Goes on with other instances: an empty dataset, and the best policy so far judged by the new ones."""
+        """Goes on with other instances: an empty dataset, unless that is a window, and the best policy so far judged by the new ones."""
         self.stage, self.stage_began, self.stage_seconds = self.stage + 1, self.epoch, 0.0
-        self.dataset.clear()
+        if self.settings.window is None:
+            self.dataset.clear()
         return self.validate(self.best_policy)
 
     @property

@@ -154,7 +154,7 @@ class JSSP(Problem[JSSPState]):
         prefix, target = self.prefix(state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1)
         if actions.shape[1] < state.jobs * state.operations or bool(state.scheduled.any()):
             return Examples(prefix, target)
-        return Examples(prefix, target, machine_successors(state, actions), first_on_machines(state, actions, prefix))
+        return Examples(prefix, target, machine_successors(state, actions))
 
     def prefix(self, state: JSSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> JSSPState:
         """What `replay` does, several times faster: only the availability times are computed action by action."""
@@ -255,21 +255,6 @@ def machine_successors(state: JSSPState, actions: Int[Tensor, "row depth"]) -> I
     line = operation.gather(1, machine.argsort(dim=1, stable=True)).view(len(actions), state.operations, state.jobs)
     following = torch.nn.functional.pad(line[..., 1:], (0, 1), value=-1)
     return torch.empty_like(operation).scatter_(1, line.flatten(1), following.flatten(1))
-
-
-def first_on_machines(state: JSSPState, actions: Int[Tensor, "row depth"], prefix: JSSPState) -> Bool[Tensor, "row job"]:
-    """Jobs whose next operation is the first of those left on its machine, in complete schedules: in any order they lead to the same one."""
-    operation = actions * state.operations + occurrence(actions, state.jobs)
-    place = torch.arange(actions.shape[1], device=state.device).expand_as(operation)
-    place = torch.empty_like(operation).scatter_(1, operation, place)
-    left = torch.arange(state.operations, device=state.device) >= prefix.scheduled[:, :, None]
-    place = place.masked_fill(~left.flatten(1), actions.shape[1])
-    machine = state.machines[state.instance].flatten(1)
-    first = place.new_full((len(actions), state.operations), actions.shape[1]).scatter_reduce(1, machine, place, "amin")
-    following = torch.arange(state.jobs, device=state.device) * state.operations + prefix.scheduled.clamp(
-        max=state.operations - 1
-    )
-    return prefix.unfinished & (place.gather(1, following) == first.gather(1, machine.gather(1, following)))
 
 
 def check_times(times: Num[Tensor, "batch job operation"]) -> None:
