@@ -50,6 +50,10 @@ class Network(nn.Module):
         """Nothing by default."""
         return None
 
+    def as_built(self, state: Any, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        """Complete solutions of initial states in the form in which this policy builds them, for `imitate`; by default they are in it."""
+        return actions
+
     def taught(
         self, state: Any, successor: Int[Tensor, "row item"]
     ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -143,7 +143,9 @@ def imitate_events(
         training = Training(problem, policy, settings, [Stage(problem, validation)], crew, dataset_is_given=True)
         if resume is not None:
             training.restore(resume)
-        training.dataset = dataset
+        training.dataset = Dataset(
+            [replace(group, actions=policy.as_built(group.state, group.actions)) for group in dataset.groups]
+        )
         yield from _epochs(training, None)
 
 

@@ -8,14 +8,17 @@ import pytest
 import torch
 from routing import random_actions, seeded
 
+from gumbeldore import TrainingSettings
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import Examples, replay
 from gumbeldore.problems import JSSP, JSSPState, local_search
-from gumbeldore.problems.jssp.active import active_jobs
+from gumbeldore.problems.jssp.active import active_jobs, active_order
 from gumbeldore.problems.jssp.network import NEVER
 from gumbeldore.problems.jssp.verify import Interval, build_schedule
 from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
-from gumbeldore.training.loss import Loss
+from gumbeldore.training import imitate
+from gumbeldore.training.dataset import Dataset, Group
+from gumbeldore.training.loss import Loss, action_losses
 
 Schedule = frozenset[Interval]
 
@@ -101,6 +104,27 @@ def test_polished_schedules_are_active_and_written_by_their_choices(kept: int) -
         after = problem.step(after, job)
     if kept == 0:
         assert all(is_active(schedule(state, row, tuple(better[row].tolist()))) for row in range(10))
+
+
+@pytest.mark.skipif(not local_search.available(), reason="local search is not compiled")
+def test_schedules_are_made_active_the_same_way_by_either_code() -> None:
+    problem = JSSP(6, 5)
+    state = problem.generate(30, generator=seeded(5))
+    times = torch.where(torch.arange(30)[:, None, None] < 15, state.times, state.times % 3)
+    state = problem.instances(times, state.machines)
+    actions = random_actions(problem, state, seeded(6))
+    assert torch.equal(active_order(state, actions), problem.polish(state, actions, effort=0, seeds=torch.arange(30)))
+
+
+def test_a_policy_of_active_schedules_imitates_labels_in_any_order() -> None:
+    problem, policy = JSSP(3, 3), made(1)
+    state = problem.generate(4, generator=seeded(8))
+    labels = Dataset([Group(state, random_actions(problem, state, seeded(9)))])
+    settings = TrainingSettings(epochs=1, batches=4, batch_size=8, learning_rate=1e-3)
+    (epoch,) = imitate(problem, policy, labels, validation=state, settings=settings)
+    assert epoch.loss < 3
+    unordered = labels.sample(problem, 64, seeded(0))
+    assert action_losses(problem, policy, unordered).max() > -NEVER / 2
 
 
 def made(active: int, pointer: int = 0) -> JSSPPolicy:

@@ -8,10 +8,10 @@ each schedule if any job may come next; and about half of the choices are none, 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
-from gumbeldore.problems.jssp.problem import JSSPState
+from gumbeldore.problems.jssp.problem import JSSP, JSSPState, occurrence
 
 
 def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
@@ -19,12 +19,37 @@ def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
 
     `Shop::write` of compiled/shops.cpp has the same rule.
     """
-    job = torch.arange(state.jobs, device=state.device) * state.operations + state.scheduled.clamp(max=state.operations - 1)
-    place = job + state.instance[:, None] * (state.jobs * state.operations)
-    machine, start = state.machines.take(place), state.next_starts()
-    end = start + state.times.take(place)
+    machine, start, end = next_operations(state)
     never = torch.inf if end.is_floating_point() else torch.iinfo(end.dtype).max
     first = end.masked_fill(~state.unfinished, never).amin(1, keepdim=True)
     soonest = state.unfinished & (end == first)
     there = machine == machine.where(soonest, state.operations).amin(1, keepdim=True)
     return state.unfinished & there & ((start < first) | soonest)
+
+
+def next_operations(state: JSSPState) -> tuple[Int[Tensor, "row job"], Num[Tensor, "row job"], Num[Tensor, "row job"]]:
+    """Where each job's next operation would be, and when it would begin and end. Meaningless for finished jobs."""
+    job = torch.arange(state.jobs, device=state.device) * state.operations + state.scheduled.clamp(max=state.operations - 1)
+    place = job + state.instance[:, None] * (state.jobs * state.operations)
+    start = state.next_starts()
+    return state.machines.take(place), start, start + state.times.take(place)
+
+
+def active_order(state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+    """Complete schedules of initial states by the choices that lead to active ones: the same where they are, else no operation begins later."""
+    rank = torch.arange(actions.shape[1], device=state.device).expand_as(actions)
+    operation = actions * state.operations + occurrence(actions, state.jobs)
+    rank = torch.empty_like(actions).scatter_(1, operation, rank).view(-1, state.jobs, state.operations)
+    visits = state.machines.argsort(2)[state.instance]  # when each job comes to each machine
+    chosen = []
+    for _ in range(actions.shape[1]):
+        may, (machines, _, ends) = active_jobs(state), next_operations(state)
+        machine = machines.gather(1, may.int().argmax(1, keepdim=True))
+        visit = visits.gather(2, machine[:, :, None].expand(-1, state.jobs, 1))
+        waits = visit.squeeze(2) >= state.scheduled
+        first = rank.gather(2, visit).squeeze(2).masked_fill(~waits, actions.shape[1]).argmin(1, keepdim=True)
+        never = torch.inf if ends.is_floating_point() else torch.iinfo(ends.dtype).max
+        soonest = ends.masked_fill(~may, never).argmin(1, keepdim=True)  # there is room for it
+        chosen.append(torch.where(may.gather(1, first), first, soonest).squeeze(1))
+        state = JSSP().step(state, chosen[-1])
+    return torch.stack(chosen, 1)

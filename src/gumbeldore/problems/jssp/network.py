@@ -17,7 +17,7 @@ from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.pointer import Pointer, segment_losses
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
-from gumbeldore.problems.jssp.active import active_jobs
+from gumbeldore.problems.jssp.active import active_jobs, active_order
 from gumbeldore.problems.jssp.bounds import BOUNDS, bound_features, earliest_start
 from gumbeldore.problems.jssp.problem import JSSPState
 
@@ -76,7 +76,7 @@ class JSSPPolicy(Network):
     (`active.py`), and where they leave no choice, nothing is computed.
     """
 
-    addable = ("pointer", "bounds", "active")
+    addable = ("pointer", "bounds")
 
     def __init__(
         self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0, bounds: int = 0, active: int = 0
@@ -94,6 +94,9 @@ class JSSPPolicy(Network):
     @property
     def blocks(self) -> list[Block]:
         return [*self.encoder.blocks, self.final_trf_block]
+
+    def as_built(self, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        return active_order(state, actions) if self.config["active"] else actions
 
     def prepare(self, state: JSSPState) -> Prepared | None:
         """Folds the weights once; with gradients there is nothing to prepare."""
