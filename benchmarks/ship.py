@@ -2,7 +2,8 @@
 
 python benchmarks/ship.py --kit tsp --run RUN --name tsp-small --results TABLE.json ... --trained "TSP 50 and 100" --hours 2.5 --default
 
-RUN is the folder of a training, TABLE.json what `gumbeldore evaluate` wrote for it.
+RUN is the folder of a training, TABLE.json what `gumbeldore evaluate` wrote for it. --last takes the averaged weights of the newest checkpoint instead of
+the best ones by validation, which few instances may have chosen by luck.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from gumbeldore.problems.finding import kit_named
 from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
+from gumbeldore.training.checkpoint import load_state
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,17 +69,22 @@ def main() -> None:
     parser.add_argument("--value", nargs=3, metavar=("SET", "SEARCH", "VALUE"), help="a result without a gap, of a game, say")
     parser.add_argument("--commands", nargs="*", default=[])
     parser.add_argument("--default", action="store_true")
+    parser.add_argument("--last", action="store_true", help="the averaged weights after the last epoch")
     given = parser.parse_args()
     kit = kit_named(given.kit)
     folder = ROOT / "src/gumbeldore/problems" / given.kit / "policies"
     folder.mkdir(exist_ok=True)
-    policy = load_policy(given.run / "policy.safetensors" if given.run.is_dir() else given.run)
+    source = given.run / "policy.safetensors" if given.run.is_dir() else given.run
+    policy, (_, header) = load_policy(source), read_weights(source)
+    if given.last:
+        saved = load_state(given.run / "checkpoint.pt")
+        policy.load_state_dict(saved["averaged"])
+        header["epoch"] = str(saved["epoch"])
     if policy.config.get("pointer"):  # only training needs that head
         lean = type(policy)(**{**policy.config, "pointer": 0})
         lean.load_state_dict({key: value for key, value in policy.state_dict().items() if not key.startswith("pointer.")})
         policy = lean
     path = folder / f"{given.name}.safetensors"
-    _, header = read_weights(given.run / "policy.safetensors" if given.run.is_dir() else given.run)
     save_policy(path, policy, **{name: header[name] for name in ("problem", "epoch", "trained_on") if name in header})
     manifest = {
         "summary": given.summary,
