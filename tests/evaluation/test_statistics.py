@@ -7,7 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from gumbeldore.evaluation.statistics import bootstrap_mean, gaps, paired_difference, standard_error
+from gumbeldore.evaluation.statistics import (
+    bootstrap_mean,
+    difference_of_runs,
+    gaps,
+    mean_of_runs,
+    paired_difference,
+    standard_error,
+    student_quantile,
+)
 
 
 def coverage(draw, truth: float, count: int, trials: int = 400) -> float:
@@ -70,3 +78,27 @@ def test_the_standard_error_is_that_of_the_mean_over_repeats():
 def test_gaps_are_fractions_of_the_reference_whatever_its_sign():
     costs = np.array([[11.0, -9.0, 0.0, 1.0]])
     assert gaps(costs, np.array([10.0, -10.0, 0.0, 0.0])).tolist() == [[pytest.approx(0.1), pytest.approx(0.1), 0.0, math.inf]]
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.7062), (2, 4.3027), (4, 2.7764), (9, 2.2622), (1000, 1.9623)])
+def test_students_quantiles_are_those_of_the_tables(freedom, quantile):
+    assert student_quantile(freedom) == pytest.approx(quantile, abs=2e-4)
+
+
+def test_the_interval_of_few_runs_covers_the_true_mean_as_often_as_it_promises():
+    """Where a bootstrap of three values covers it in about 70 % of all cases. 2,000 trials: a standard error of 0.005."""
+    random = np.random.Generator(np.random.PCG64(5))
+    found = [mean_of_runs(random.normal(2.0, 3.0, 3)) for _ in range(2000)]
+    assert 0.93 < np.mean([estimate.low <= 2.0 <= estimate.high for estimate in found]) < 0.97
+
+
+def test_runs_that_are_not_paired_have_the_interval_of_welch():
+    """By hand: means 2 and 7, squared errors 1/3 and 4/3, (5/3)^2 / ((1/9 + 16/9) / 2) = 2.941 degrees of freedom."""
+    found = difference_of_runs(np.array([1.0, 2.0, 3.0]), np.array([5.0, 7.0, 9.0]))
+    arm = student_quantile(50 / 17) * math.sqrt(5 / 3)
+    assert (found.mean, found.low, found.high) == (-5.0, pytest.approx(-5 - arm), pytest.approx(-5 + arm))
+
+
+def test_a_single_run_has_no_interval():
+    assert math.isnan(mean_of_runs(np.array([1.0])).low)
+    assert math.isnan(difference_of_runs(np.array([1.0]), np.array([1.0, 2.0])).low)

@@ -9,11 +9,11 @@ from math import isnan
 import numpy as np
 import pytest
 
-from gumbeldore.evaluation.report import Cell, Result, report
+from gumbeldore.evaluation.report import Cell, Report, Result, report
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.problems.tsp.instances import TSPRecipe
 from gumbeldore.reproduction import EXPERIMENTS, Evaluate, Instances, Method, Plan, Results, Table, Train, Value
-from gumbeldore.reproduction.differences import Pair, by_set
+from gumbeldore.reproduction.differences import Pair, by_set, by_training
 from gumbeldore.reproduction.figures import draw
 from gumbeldore.reproduction.gomoku import epochs_to_win
 from gumbeldore.reproduction.paper import published
@@ -129,6 +129,32 @@ def test_differences_of_rows_stand_beside_those_of_the_papers_rows():
     assert (value.low, value.high, value.paper) == (pytest.approx(-10), pytest.approx(0), -0.25)
 
 
+def test_differences_of_several_trainings_are_averaged_over_seeds():
+    named = NamedSet.of("few", TSPRecipe(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
+    none = np.empty((0, 2))
+
+    def of_seed(ours: list[float], theirs: list[float]) -> Report:
+        cells = [
+            Cell("few", name, [[Result(c, 0.1, none) for c in row]], []) for name, row in (("ours", ours), ("theirs", theirs))
+        ]
+        return report("length", [named], cells)
+
+    reports = {
+        "0": of_seed([11.0, 13.0], [12.0, 12.0]),
+        "1": of_seed([11.0, 11.0], [12.0, 12.0]),
+        "2": of_seed([11.0, 12.0], [11.0, 11.0]),
+    }
+    values = by_training("T", reports, [Pair("ours", "theirs")]).values
+    assert [(v.row, v.ours) for v in values] == [
+        ("ours - theirs, seed 0", pytest.approx(0)),
+        ("ours - theirs, seed 1", pytest.approx(-10)),
+        ("ours - theirs, seed 2", pytest.approx(5)),
+        ("ours - theirs, mean over seeds", pytest.approx(-5 / 3)),
+    ]
+    arm = 4.3027 * np.std([0, -10, 5], ddof=1) / np.sqrt(3)
+    assert (values[-1].low, values[-1].high) == (pytest.approx(-5 / 3 - arm, abs=1e-3), pytest.approx(-5 / 3 + arm, abs=1e-3))
+
+
 def test_the_error_of_a_point_is_that_over_repeats():
     found, _ = panels(*sampled())
     assert found.values[0].error == pytest.approx(10)  # repeats of 20 and 40 percent
@@ -160,3 +186,20 @@ def test_gomoku_reports_the_runs_that_got_there_and_their_mean():
     assert ("GD", "epochs until 90% won") not in by  # no run got there
     assert by["GD", "won after the last epoch in %"].ours == pytest.approx((75 + 50) / 2)
     assert curves.rows == ["WR-0", "WR-1", "GD-0", "GD-1"]
+
+
+def test_gomokus_difference_is_only_told_if_all_runs_won_from_every_opening():
+    def found(**runs: list[float]) -> dict[str, Table]:
+        metrics = {
+            f"gomoku-{name.replace('_', '-')}": [{"epoch": i, "validation": v} for i, v in enumerate(values, 1)]
+            for name, values in runs.items()
+        }
+        tables = EXPERIMENTS["gomoku"].tables(EXPERIMENTS["gomoku"].plan("smoke"), Results({}, metrics))
+        return {table.title: table for table in tables}
+
+    won = {"wr_0": [0.0, 0.0, 1.0], "wr_1": [0.0, 1.0], "gd_0": [0.0, 1.0], "gd_1": [1.0]}
+    paired, apart = found(**won)["Gomoku: difference"].values
+    assert (paired.ours, paired.low, paired.high, paired.paper) == (-1.0, -1.0, -1.0, -12.5)
+    assert apart.ours == -1.0
+    assert apart.low < -1.0 < apart.high
+    assert "Gomoku: difference" not in found(**{**won, "gd_1": [0.0]})

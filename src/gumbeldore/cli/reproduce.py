@@ -29,7 +29,9 @@ class ReproduceSettings:
     Trainings and labels are shared by all experiments of a scale.
     """
 
-    scale: Literal["smoke", "cpu", "paper"] = "smoke"  # seconds, to see that it runs; an hour for all nine; the paper's setting
+    scale: Literal["smoke", "cpu", "paper"] = (
+        "smoke"  # seconds, to see that it runs; an hour and a half for all nine; the paper's setting
+    )
     folder: Path | None = None  # table.csv, table.md, figure.png and all answers; runs/reproduce/WHAT-SCALE if left out
     trained: Path | None = None  # policies and labels; trained-SCALE beside the folder if left out
     plan: bool = False  # only print what would be done, with an estimate of its cost
@@ -140,7 +142,7 @@ def _list(console: Console) -> None:
         grid.add_row(name, experiment.title, experiment.claim)
     console.print(grid)
     console.print(
-        "gumbeldore reproduce WHAT --scale smoke|cpu|paper: seconds, an hour of one core for all nine, the paper's setting. --plan only prints what would be done; "
+        "gumbeldore reproduce WHAT --scale smoke|cpu|paper: seconds, an hour and a half of one core for all nine, the paper's setting. --plan only prints what would be done; "
         "`gumbeldore reproduce WHAT --help` lists all options.",
         highlight=False,
         soft_wrap=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gumbeldore.evaluation.report import Reference, Report
-from gumbeldore.evaluation.statistics import gaps, paired_difference
+from gumbeldore.evaluation.statistics import gaps, mean_of_runs, paired_difference
 from gumbeldore.reproduction.results import Table, Value
 
 UNIT = "first gap minus second in points, instance by instance (an interval below 0: the first is better; above 0: the second)"
@@ -53,3 +53,22 @@ def by_set(title: str, report: Report, pairs: Iterable[Pair], paper: Sequence[Va
                 found = difference(pair, named, costs[keys[0]], costs[keys[1]], reference)
                 values.append(replace(found, paper=round(published, 6)))
     return Table(f"{title}: differences", tuple(values), unit=UNIT, drawn=False)
+
+
+OVER_SEEDS = "mean over seeds"
+
+
+def by_training(title: str, reports: Mapping[str, Report], pairs: Iterable[Pair]) -> Table:
+    """The differences of pairs of rows by the seed of both trainings, and their mean over seeds with Student's interval."""
+    pairs, values = tuple(pairs), list[Value]()
+    found = {seed: by_set(title, report, pairs).values for seed, report in reports.items()}
+    for pair in pairs:
+        of_pair = [
+            replace(value, row=f"{pair}, seed {seed}") for seed in found for value in found[seed] if value.row == str(pair)
+        ]
+        values += of_pair
+        for named in dict.fromkeys(value.column for value in of_pair):
+            means = np.array([value.ours for value in of_pair if value.column == named])
+            over = mean_of_runs(means)
+            values.append(Value(f"{pair}, {OVER_SEEDS}", named, over.mean, over.low, over.high, repeats=len(means)))
+    return Table(f"{title}: differences", tuple(values), unit=f"{UNIT}; {OVER_SEEDS}: Student's interval", drawn=False)

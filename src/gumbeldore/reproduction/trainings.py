@@ -1,7 +1,7 @@
 """Which trainings the tables and figures rest on, at each scale. Several of them share a training, which is done once.
 
 `paper` is the paper's setting. `cpu` keeps its shape (rounds, a nucleus in the second half, larger instances in the tests) with small networks
-and instances, so that all experiments together take about an hour of one core. `smoke` only shows that everything runs.
+and instances, so that all experiments together take about an hour and a half of one core. `smoke` only shows that everything runs.
 """
 
 from __future__ import annotations
