@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
-from gumbeldore.problems.jssp.problem import JSSP, JSSPState, occurrence
+from gumbeldore.problems.jssp.problem import JSSP, JSSPState, never, occurrence
 
 
 def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
@@ -20,8 +20,7 @@ def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
     `Shop::write` of compiled/shops.cpp has the same rule.
     """
     machine, start, end = next_operations(state)
-    never = torch.inf if end.is_floating_point() else torch.iinfo(end.dtype).max
-    first = end.masked_fill(~state.unfinished, never).amin(1, keepdim=True)
+    first = end.masked_fill(~state.unfinished, never(end)).amin(1, keepdim=True)
     soonest = state.unfinished & (end == first)
     there = machine == machine.where(soonest, state.operations).amin(1, keepdim=True)
     return state.unfinished & there & ((start < first) | soonest)
@@ -48,8 +47,7 @@ def active_order(state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Ten
         visit = visits.gather(2, machine[:, :, None].expand(-1, state.jobs, 1))
         waits = visit.squeeze(2) >= state.scheduled
         first = rank.gather(2, visit).squeeze(2).masked_fill(~waits, actions.shape[1]).argmin(1, keepdim=True)
-        never = torch.inf if ends.is_floating_point() else torch.iinfo(ends.dtype).max
-        soonest = ends.masked_fill(~may, never).argmin(1, keepdim=True)  # there is room for it
+        soonest = ends.masked_fill(~may, never(ends)).argmin(1, keepdim=True)  # there is room for it
         chosen.append(torch.where(may.gather(1, first), first, soonest).squeeze(1))
         state = JSSP().step(state, chosen[-1])
     return torch.stack(chosen, 1)

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from gumbeldore.problems.jssp.problem import JSSPState
+from gumbeldore.problems.jssp.problem import JSSPState, never
 
 BOUNDS = 8
 """Features of an operation."""
@@ -60,8 +60,7 @@ def lower_bounds(state: JSSPState, dtype: torch.dtype) -> Bounds:
 def earliest_start(state: JSSPState) -> Tensor:
     """When the first of all next operations could begin, a column; that of a finished row means nothing."""
     start = state.next_starts()
-    never = torch.inf if start.is_floating_point() else torch.iinfo(start.dtype).max
-    return start.masked_fill(~state.unfinished, never).amin(1, keepdim=True)
+    return start.masked_fill(~state.unfinished, never(start)).amin(1, keepdim=True)
 
 
 def bound_features(state: JSSPState, dtype: torch.dtype) -> Float[Tensor, "row job operation 8"]:

@@ -230,6 +230,11 @@ def completion(available: Num[Tensor, "..."], axis: int, time: Num[Tensor, "..."
     return available.amax(axis, keepdim=True) + time
 
 
+def never(times: Num[Tensor, "..."]) -> float:
+    """A time later than all others, for minima over some of them."""
+    return torch.inf if times.is_floating_point() else torch.iinfo(times.dtype).max
+
+
 def by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
     """The same schedules of initial states, with their operations in the order in which they begin; of equal ones, as they were."""
     starts = []
