@@ -34,7 +34,7 @@ def completions(state: JSSPState) -> list[int]:
 @pytest.mark.parametrize("steps", [0, 2, 4, 5])
 def test_no_completion_ends_before_the_bound(steps):
     state = partial(3, 2, steps, seed=steps)
-    bounds, now = lower_bounds(state, torch.float64), earliest_start(state).squeeze(1)
+    bounds, now = lower_bounds(state, torch.float64), earliest_start(state, state.next_starts()).squeeze(1)
     for row in range(state.row_count):
         best = min(completions(state.rows(torch.tensor([row]))))
         assert bounds.total[row].item() <= best - now[row].item()
@@ -42,7 +42,7 @@ def test_no_completion_ends_before_the_bound(steps):
 
 def test_the_last_operation_is_bounded_by_what_it_takes():
     state = partial(3, 3, 8)
-    bounds, now = lower_bounds(state, torch.float64), earliest_start(state)
+    bounds, now = lower_bounds(state, torch.float64), earliest_start(state, state.next_starts())
     job = state.unfinished.int().argmax(1)
     for row in range(state.row_count):
         done = JSSP(3, 3).step(state.rows(torch.tensor([row])), job[row : row + 1])
@@ -51,7 +51,7 @@ def test_the_last_operation_is_bounded_by_what_it_takes():
 
 def test_bounds_are_those_of_a_plain_recursion():
     state = partial(4, 3, 5)
-    bounds, now = lower_bounds(state, torch.float64), earliest_start(state)
+    bounds, now = lower_bounds(state, torch.float64), earliest_start(state, state.next_starts())
     for row, job in itertools.product(range(state.row_count), range(4)):
         machine_free = (state.machine_available[row] - now[row]).clamp(min=0)
         clock = float(state.job_available[row, job] - now[row])

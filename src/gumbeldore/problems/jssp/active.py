@@ -28,9 +28,7 @@ def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
 
 def next_operations(state: JSSPState) -> tuple[Int[Tensor, "row job"], Num[Tensor, "row job"], Num[Tensor, "row job"]]:
     """Where each job's next operation would be, and when it would begin and end. Meaningless for finished jobs."""
-    job = torch.arange(state.jobs, device=state.device) * state.operations + state.scheduled.clamp(max=state.operations - 1)
-    place = job + state.instance[:, None] * (state.jobs * state.operations)
-    start = state.next_starts()
+    place, start = state.next_places(), state.next_starts()
     return state.machines.take(place), start, start + state.times.take(place)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
 from gumbeldore.problems.jssp.problem import JSSPState, never
@@ -39,7 +39,8 @@ def lower_bounds(state: JSSPState, dtype: torch.dtype) -> Bounds:
     left = torch.arange(state.operations, device=state.device) >= state.scheduled[:, :, None]
     times = state.times[state.instance].to(dtype).where(left, 0)
     machines = state.machines[state.instance].flatten(1)
-    now, starts = earliest_start(state), state.next_starts()
+    starts = state.next_starts()
+    now = earliest_start(state, starts)
     free = (state.machine_available - now).clamp(min=0).to(dtype).gather(1, machines).view_as(times)
     begin = _begin(times, free, (starts - now).to(dtype)[:, :, None], left)
     after = times.flip(2).cumsum(2).flip(2) - times
@@ -57,10 +58,9 @@ def lower_bounds(state: JSSPState, dtype: torch.dtype) -> Bounds:
     return Bounds(begin, free, after, path, work, machine, total)
 
 
-def earliest_start(state: JSSPState) -> Tensor:
-    """When the first of all next operations could begin, a column; that of a finished row means nothing."""
-    start = state.next_starts()
-    return start.masked_fill(~state.unfinished, never(start)).amin(1, keepdim=True)
+def earliest_start(state: JSSPState, starts: Num[Tensor, "row job"]) -> Num[Tensor, "row 1"]:
+    """When the first of all next operations could begin, of their `next_starts`; that of a finished row means nothing."""
+    return starts.masked_fill(~state.unfinished, never(starts)).amin(1, keepdim=True)
 
 
 def bound_features(state: JSSPState, dtype: torch.dtype) -> Float[Tensor, "row job operation 8"]:

@@ -184,7 +184,8 @@ def features(
 
     Both are divided by 100. `operation` and `row_job` say which operations, and which jobs they belong to.
     """
-    behind = state.next_starts() - earliest_start(state)
+    starts = state.next_starts()
+    behind = starts - earliest_start(state, starts)
     behind = (behind.to(prepared.times.dtype) / 100).flatten()
     return torch.stack([prepared.times.index_select(0, operation), behind.index_select(0, row_job)], 1)
 

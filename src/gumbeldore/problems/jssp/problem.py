@@ -47,13 +47,16 @@ class JSSPState(State):
     def unfinished(self) -> Bool[Tensor, "row job"]:
         return self.scheduled < self.operations
 
-    def next_starts(self) -> Num[Tensor, "row job"]:
-        """r_i: when each job's next operation would start if it were scheduled now. Meaningless for finished jobs."""
+    def next_places(self) -> Int[Tensor, "row job"]:
+        """Where each job's next operation stands in `times` and `machines`. Meaningless for finished jobs."""
         size = self.jobs * self.operations
         job = torch.arange(0, size, self.operations, device=self.device)
         operation = self.scheduled.clamp(max=self.operations - 1)
-        machine = self.machines.take(operation.add_(job).add_(self.instance[:, None], alpha=size))
-        return torch.maximum(self.job_available, self.machine_available.gather(1, machine))
+        return operation.add_(job).add_(self.instance[:, None], alpha=size)
+
+    def next_starts(self) -> Num[Tensor, "row job"]:
+        """r_i: when each job's next operation would start if it were scheduled now. Meaningless for finished jobs."""
+        return torch.maximum(self.job_available, self.machine_available.gather(1, self.machines.take(self.next_places())))
 
 
 @dataclass(frozen=True)
