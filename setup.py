@@ -1,4 +1,4 @@
-"""Compiles the transformer blocks for a CPU, once for each kind of processor that this machine's builds may meet, and local search.
+"""Compiles the transformer blocks for a CPU, once for each kind of processor that this machine's builds may meet, and local search and bounds.
 
 Everything else is in pyproject.toml. Without a compiler the package installs all the same, and is slower on a CPU.
 """
@@ -30,15 +30,16 @@ def extension(kind: str, flags: list[str]) -> Extension:
     )
 
 
-SEARCH = Path("src/gumbeldore/problems/compiled")
-local_search = Extension(
-    "gumbeldore.problems._local_search",
-    [str(SEARCH / name) for name in ("module.cpp", "tours.cpp", "routes.cpp", "shops.cpp")],
-    extra_compile_args=["-std=c++17", "-O3", "-g0"],
-    depends=[str(header) for header in SEARCH.glob("*.h")],
+PROBLEMS = Path("src/gumbeldore/problems/compiled")
+problems = Extension(
+    "gumbeldore.problems._compiled",
+    sorted(str(source) for source in PROBLEMS.glob("*.cpp")),
+    extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=off", *OPENMP],
+    extra_link_args=OPENMP,
+    depends=[str(header) for header in PROBLEMS.glob("*.h")],
     py_limited_api=True,
     optional=True,
     language="c++",
 )
 
-setup(ext_modules=[*(extension(kind, flags) for kind, flags in KINDS.items()), local_search])
+setup(ext_modules=[*(extension(kind, flags) for kind, flags in KINDS.items()), problems])

@@ -69,8 +69,10 @@ KEPT: Tree = {"training": {"window": 8}}
 FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
-BOUNDS: Tree = {"policy": {"bounds": 1}}  # shops
+BOUNDS: Tree = {"policy": {"bounds": 1}}
+SAVINGS: Tree = {"policy": {"savings": 1}}  # deliveries
 ACTIVE: Tree = {"policy": {"active": 1}}  # shops
+ANY: Tree = {"problem": {"order": "any"}}  # deliveries
 FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
 LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
 FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
@@ -97,8 +99,15 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
-        return {**found, "frame": framed, "all": framed}
-    deliveries = {"order": [FAR], "loads": [LOADS], "follow": [FOLLOWING], "all": [FAR, LOADS, FOLLOWING]}
+        return {**found, "frame": framed, "all": [*framed, BOUNDS]}
+    deliveries = {
+        "order": [FAR],
+        "loads": [LOADS],
+        "follow": [FOLLOWING],
+        "savings": [FAR, SAVINGS],
+        "any": [ANY, SAVINGS],
+        "all": [ANY, SAVINGS, LOADS, FOLLOWING],
+    }
     return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
 
 
@@ -113,6 +122,8 @@ SAYS = {
     "order": "`frame` and the subtour with the farthest end first (cvrp)",
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
+    "savings": "`order` and what the savings heuristic would do, also after each of some actions (cvrp)",
+    "any": "... and any end of any subtour is right (cvrp)",
     "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
     "active": "`recover` and active schedules only (shops)",
     "all": "all of that",

@@ -45,10 +45,19 @@ class RoutingSize(TransformerSize):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("pointer", "local", "frame"):
-            require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
+        self.check_switches("pointer", "local", "frame")
         width = self.d // self.heads
         require(not self.local or width >= 3, f"`local` needs heads of a width of at least 3, got `d` / `heads` = {width}.")
+
+    def check_switches(self, *names: str) -> None:
+        for name in names:
+            require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
+
+    def check_framed(self, *names: str) -> None:
+        """Of what a network is told only with `frame`."""
+        self.check_switches(*names)
+        for name in names:
+            require(not getattr(self, name) or self.frame == 1, f"`{name}` needs `frame` = 1, got {self.frame}.")
 
 
 class Attention(nn.Module):

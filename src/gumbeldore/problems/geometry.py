@@ -103,3 +103,8 @@ def nearest_candidates(
 def check_nearest(nearest: int | None) -> None:
     """The rule for the setting `nearest` of a problem."""
     require(nearest is None or nearest >= 1, f"`nearest` must be at least 1, or None for no restriction, got {nearest}.")
+
+
+def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor, "... share"]:
+    """Lengths of any size from 0 on as features from 0 to 1: as shares of themselves and each of some units. Small ones differ by the small units."""
+    return torch.cat([lengths / (unit + lengths) for unit in units], -1)

@@ -6,15 +6,12 @@ Deterministic: what becomes of an instance depends on its solution, its seed and
 from __future__ import annotations
 
 import ctypes
-import functools
-import importlib
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor
 
-from gumbeldore.errors import SettingsError
+from gumbeldore.problems.compiling import address, code, compiled, plain
 
 HOT, COLD = 0.1, 0.001
 """The temperatures between which routes are annealed, in lengths of the unit square."""
@@ -37,8 +34,8 @@ def polish_paths(
 def _polished_tours(points: Tensor, tours: Tensor, seeds: Tensor, rounds: int, *, is_open: bool) -> Tensor:
     result = tours.to("cpu", torch.int32, copy=True).contiguous()
     count, cities = result.shape
-    given = _plain(points, torch.float32), _plain(seeds, torch.int64)
-    _code().gumbeldore_polish_tours(*map(_address, given), count, cities, rounds, int(is_open), _address(result))
+    given = plain(points, torch.float32), plain(seeds, torch.int64)
+    code().gumbeldore_polish_tours(*map(address, given), count, cities, rounds, int(is_open), address(result))
     return result.to(tours)
 
 
@@ -57,11 +54,11 @@ def polish_routes(
     """
     result = actions.to("cpu", torch.int32, copy=True).contiguous()
     count, nodes = demands.shape
-    given = (_plain(points, torch.float32), *(_plain(each, torch.int32) for each in (demands, capacity)))
-    random = _plain(seeds, torch.int64)
+    given = (plain(points, torch.float32), *(plain(each, torch.int32) for each in (demands, capacity)))
+    random = plain(seeds, torch.int64)
     heat = ctypes.c_double(HOT), ctypes.c_double(COLD)
     sizes = count, nodes, rounds
-    _code().gumbeldore_polish_routes(*map(_address, given), _address(random), *sizes, *heat, int(under_way), _address(result))
+    code().gumbeldore_polish_routes(*map(address, given), address(random), *sizes, *heat, int(under_way), address(result))
     return result.to(actions)
 
 
@@ -77,41 +74,11 @@ def polish_schedules(
     `JSSP`; the first `kept` of them stay."""
     result = actions.to("cpu", torch.int32, copy=True).contiguous()
     count, jobs, operations = times.shape
-    given = _plain(times, torch.float64), _plain(machines, torch.int32), _plain(seeds, torch.int64)
-    _code().gumbeldore_polish_shops(*map(_address, given), count, jobs, operations, rounds, kept, _address(result))
+    given = plain(times, torch.float64), plain(machines, torch.int32), plain(seeds, torch.int64)
+    code().gumbeldore_polish_shops(*map(address, given), count, jobs, operations, rounds, kept, address(result))
     return result.to(actions)
 
 
 def available() -> bool:
     """Whether the compiled code was installed."""
-    return _library() is not None
-
-
-@functools.cache
-def _library() -> Any | None:
-    try:
-        module = importlib.import_module("gumbeldore.problems._local_search")
-    except ImportError:
-        return None
-    code = ctypes.CDLL(str(module.__file__))
-    for name in ("tours", "routes", "shops"):
-        getattr(code, f"gumbeldore_polish_{name}").restype = None
-    return code
-
-
-def _code() -> Any:
-    code = _library()
-    if code is None:
-        raise SettingsError(
-            "Local search is not compiled on this machine. With a C++ compiler (g++ or clang++) installed, install this package again; "
-            "or leave `polish` out."
-        )
-    return code
-
-
-def _plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.detach().to("cpu", dtype).contiguous()
-
-
-def _address(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
+    return compiled() is not None

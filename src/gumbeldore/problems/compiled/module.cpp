@@ -4,5 +4,5 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
-static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_local_search", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
-PyMODINIT_FUNC PyInit__local_search(void) { return PyModule_Create(&module); }
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_compiled", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};
+PyMODINIT_FUNC PyInit__compiled(void) { return PyModule_Create(&module); }

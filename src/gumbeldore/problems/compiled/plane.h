@@ -11,8 +11,10 @@ struct Plane {
     std::vector<float> distances;
     Plane(const float *points, int count) : count(count), distances((size_t)count * count) {
         for (int i = 0; i < count; i++)
-            for (int j = 0; j < count; j++)
-                distances[(size_t)i * count + j] = std::hypot(points[2 * i] - points[2 * j], points[2 * i + 1] - points[2 * j + 1]);
+            for (int j = 0; j < count; j++) {
+                float x = points[2 * i] - points[2 * j], y = points[2 * i + 1] - points[2 * j + 1];
+                distances[(size_t)i * count + j] = std::sqrt(x * x + y * y);
+            }
     }
     float operator()(int a, int b) const { return distances[(size_t)a * count + b]; }
     void set(int a, int b, float distance) { distances[(size_t)a * count + b] = distances[(size_t)b * count + a] = distance; }

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 from gumbeldore.problems.baselines import constructive, local_search, solver
 from gumbeldore.problems.cvrp.experts import cvrp_by
+from gumbeldore.problems.cvrp.problem import CVRP
+from gumbeldore.problems.cvrp.rest import Rest
+from gumbeldore.problems.cvrp.savings import savings_of
+from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.local_search import polish_routes
 from gumbeldore.problems.ortools_routing import ortools_routes
@@ -69,6 +73,25 @@ def _by_saving(distances: NDArray[np.float64]) -> list[list[int]]:
     return np.stack([a[order], b[order]], 1).tolist()
 
 
+def look_ahead(instance: Arrays) -> list[int]:
+    """On to where the routes by savings that follow cost least: the pilot method (Duin and Voss 1999).
+
+    It knows what networks with `savings` are told (`savings.py`), so it shows what they add.
+    """
+    nodes, demands = (torch.as_tensor(np.asarray(instance[name]))[None] for name in ("nodes", "demands"))
+    problem = CVRP()
+    state, actions = problem.instances(nodes, demands, int(instance["capacity"])), []
+    while not bool(problem.done(state).all()):
+        rest = Rest.of(state, *cvrp_tokens(state))
+        found = savings_of(rest)
+        tries = ((found.on_regret, found.on_tried), (found.back_regret, found.back_tried))
+        regret = torch.stack([regret.masked_fill(tried == 0, torch.inf) for regret, tried in tries])[:, 0]
+        via_depot, place = divmod(int(regret.argmin()), regret.shape[1])
+        actions.append(2 * (int(rest.nodes[0, place]) - 1) + via_depot)
+        state = problem.step(state, torch.tensor(actions[-1:]))
+    return actions
+
+
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """Savings, then strings of customers are taken out and put back, `limit.work` times per customer."""
     nodes = np.asarray(instance["nodes"], dtype=np.float64)
@@ -96,6 +119,7 @@ def actions_of(routes: Iterable[list[int]]) -> list[int]:
 BASELINES = {
     "nearest-neighbour": constructive("on to the nearest customer that still fits", nearest_neighbour),
     "savings": constructive("Clarke and Wright's savings", savings),
+    "savings-ahead": constructive("on to where the routes by savings that follow cost least", look_ahead),
     "local-search": local_search(
         "savings, then our compiled removal and reinsertion of strings", searched, 100, "removals per customer"
     ),

@@ -18,6 +18,8 @@ from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp.loads import LOADS, load_features
 from gumbeldore.problems.cvrp.problem import CVRPState
+from gumbeldore.problems.cvrp.rest import Rest
+from gumbeldore.problems.cvrp.savings import SAVINGS, saving_features
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.problems.geometry import points_at
 
@@ -35,7 +37,8 @@ class CVRPPolicy(Network):
     The defaults are the paper's. `CVRPPolicy(d=64, layers=3, heads=4, ff=256)` is the small one for a laptop. With `pointer=1`
     it has another head, for training only, by which every customer predicts the node that follows it. With `local=1` attention
     begins with windows around each node (`networks/locality.py`). With `frame=1` nodes are seen from the current one, on the way
-    to the depot (`networks/frame.py`). With `loads=1`, too, it is told what fits and how much is left to do (`loads.py`).
+    to the depot (`networks/frame.py`). With `loads=1`, too, it is told what fits and how much is left to do (`loads.py`), and
+    with `savings=1` what the savings heuristic would do, now and after each of some actions (`savings.py`).
     """
 
     addable = ("pointer",)
@@ -50,13 +53,17 @@ class CVRPPolicy(Network):
         local: int = 0,
         frame: int = 0,
         loads: int = 0,
+        savings: int = 0,
     ) -> None:
         super().__init__()
-        require(not loads or bool(frame), f"`loads` needs `frame` = 1, got {frame}.")
+        told = {"loads": loads, "savings": savings}
+        for name, value in told.items():
+            require(not value or bool(frame), f"`{name}` needs `frame` = 1, got {frame}.")
         sizes = {"d": d, "layers": layers, "heads": heads, "ff": ff}
-        self.config = {**sizes, "pointer": pointer, "local": local, "frame": frame, "loads": loads}
-        self.local, self.frame, self.loads = bool(local), bool(frame), bool(loads)
-        self.node_embedding = nn.Linear((5 if local else 4) + (DISTANCES if frame else 0) + (LOADS if loads else 0), d)
+        self.config = {**sizes, "pointer": pointer, "local": local, "frame": frame, **told}
+        self.local, self.frame, self.loads, self.savings = (bool(each) for each in (local, frame, loads, savings))
+        others = DISTANCES * self.frame + LOADS * self.loads + SAVINGS * self.savings
+        self.node_embedding = nn.Linear((5 if local else 4) + others, d)
         self.depot_start_node_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 2)
@@ -98,6 +105,8 @@ class CVRPPolicy(Network):
             features, others = self._framed(features, state, order, blocked)
         if self.loads:
             others = torch.cat([others, load_features(state, order, features[..., :2], others[..., 0])], -1)
+        if self.savings:
+            others = torch.cat([others, saving_features(Rest.of(state, order, blocked), others.dtype)], -1)
         x = self._embed(features, others, state, order)
         return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
 

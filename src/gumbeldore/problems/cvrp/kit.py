@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from gumbeldore.errors import require
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
 from gumbeldore.problems.baselines import OWN, expert
@@ -33,11 +32,11 @@ class DeliverySize(RoutingSize):
     d: int = 192
     heads: int = 12
     loads: int = 0  # 1: with `frame`, it is told what fits into the vehicle and how much is left to do
+    savings: int = 0  # 1: with `frame`, it is told what the savings heuristic would do
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.loads in (0, 1), f"`loads` must be 0 or 1, got {self.loads}.")
-        require(not self.loads or self.frame == 1, f"`loads` needs `frame` = 1, got {self.frame}.")
+        self.check_framed("loads", "savings")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Deliveries:
     customers: int | tuple[int, ...] = 100
     capacity: int | tuple[int, ...] = 50  # of the vehicle; two numbers: uniform between them; more: several ranges
     nearest: int | None = None  # allows only so many nearest customers, for inference
-    order: Literal["fullest", "farthest"] = "fullest"  # which subtour comes next in training examples
+    order: Literal["fullest", "farthest", "any"] = "fullest"  # which subtour comes next in training examples
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range

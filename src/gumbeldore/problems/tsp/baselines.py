@@ -10,6 +10,7 @@ from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.local_search import polish_tours
 from gumbeldore.problems.ortools_routing import ortools_routes
 from gumbeldore.problems.solvers import Limit, Solved, distance_matrix
+from gumbeldore.problems.tsp.bounds import bounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
 
 
@@ -39,6 +40,21 @@ def farthest_insertion(instance: Arrays) -> list[int]:
     return tour[1:].tolist()
 
 
+def by_trees(instance: Arrays) -> list[int]:
+    """On to the city with the least bound of the way through it, of those that seem best in spanning trees of what is left.
+
+    It knows what networks with `bounds` are told (`bounds.py`), so it shows what they add.
+    """
+    points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
+    points = (points - points.amin(0)) / (points.amax(0) - points.amin(0)).max().clamp(min=1e-300)
+    tour, left = [0], list(range(1, len(points)))
+    while left:
+        path = points[[tour[-1], *left, 0]][None]
+        found = bounds(path, torch.tensor([path.shape[1]]))
+        tour.append(left.pop(int(found.regret.masked_fill(found.tried == 0, torch.inf)[0, 1:-1].argmin())))
+    return tour[1:]
+
+
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """Nearest neighbour, then 2-opt and Or-opt, iterated with double bridges: `limit.work` of them per city."""
     points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
@@ -58,6 +74,7 @@ def tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
 BASELINES = {
     "nearest-neighbour": constructive("on to the nearest unvisited city", nearest_neighbour),
     "farthest-insertion": constructive("the farthest city next, inserted where it adds least", farthest_insertion),
+    "spanning-trees": constructive("on to where Held and Karp's spanning trees of what is left go", by_trees),
     "local-search": local_search(
         "nearest neighbour, then our compiled 2-opt and Or-opt with double bridges", searched, 10, "double bridges per city"
     ),

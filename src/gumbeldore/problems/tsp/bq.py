@@ -8,13 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import ContractError, require
 from gumbeldore.networks.frame import DISTANCES, in_frame
 from gumbeldore.networks.layers import Block, FoldedStack, Stack
 from gumbeldore.networks.locality import look_around, with_square
 from gumbeldore.networks.pointer import Pointer, in_tokens, successor_losses
 from gumbeldore.networks.tokens import row_bytes, take
 from gumbeldore.policy import Network
+from gumbeldore.problems.tsp.bounds import BOUNDS, bound_features
 from gumbeldore.problems.tsp.problem import TSPState
 from gumbeldore.problems.tsp.tokens import tsp_tokens
 
@@ -31,18 +32,29 @@ class TSPPolicy(Network):
 
     The defaults are the paper's. `TSPPolicy(d=64, layers=3, ff=256)` is the small one for a laptop. With `pointer=1` it has
     another head, for training only, by which every city predicts the one that follows it. With `local=1` attention begins with
-    windows around each city (`networks/locality.py`). With `frame=1` cities are seen from the current one (`networks/frame.py`).
+    windows around each city (`networks/locality.py`). With `frame=1` cities are seen from the current one (`networks/frame.py`). With
+    `bounds=1`, too, it is told what spanning trees say of the way that is left (`bounds.py`).
     """
 
     addable = ("pointer",)
 
     def __init__(
-        self, d: int = 128, layers: int = 9, heads: int = 8, ff: int = 512, pointer: int = 0, local: int = 0, frame: int = 0
+        self,
+        d: int = 128,
+        layers: int = 9,
+        heads: int = 8,
+        ff: int = 512,
+        pointer: int = 0,
+        local: int = 0,
+        frame: int = 0,
+        bounds: int = 0,
     ) -> None:
         super().__init__()
-        self.config = {"d": d, "layers": layers, "heads": heads, "ff": ff, "pointer": pointer, "local": local, "frame": frame}
-        self.local, self.frame = bool(local), bool(frame)
-        self.node_embedding = nn.Linear((3 if local else 2) + (DISTANCES if frame else 0), d)
+        require(not bounds or bool(frame), f"`bounds` needs `frame` = 1, got {frame}.")
+        sizes = {"d": d, "layers": layers, "heads": heads, "ff": ff}
+        self.config = {**sizes, "pointer": pointer, "local": local, "frame": frame, "bounds": bounds}
+        self.local, self.frame, self.bounds = bool(local), bool(frame), bool(bounds)
+        self.node_embedding = nn.Linear((3 if local else 2) + DISTANCES * self.frame + BOUNDS * self.bounds, d)
         self.first_last_marker = nn.Embedding(2, d)
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 1)
@@ -83,8 +95,10 @@ class TSPPolicy(Network):
         if self.frame:
             candidates = torch.ones_like(order, dtype=torch.bool) if blocked is None else ~blocked[:, 0, 0]
             candidates[:, 0] = candidates[:, -1] = False
-            seen, distances = in_frame(x, x[:, 0], x[:, -1], candidates)
-            x = self._embed(seen, distances)
+            seen, others = in_frame(x, x[:, 0], x[:, -1], candidates)
+            if self.bounds:
+                others = torch.cat([others, bound_features(x, blocked, others / 2)], -1)
+            x = self._embed(seen, others)
         x[:, 0] += self.first_last_marker.weight[0]
         x[:, -1] += self.first_last_marker.weight[1]
         return (self.graph_encoder if context is None else context.blocks)(x, blocked), order

@@ -29,6 +29,17 @@ from gumbeldore.problems.tsp.tours import EXPORTS
 
 
 @dataclass(frozen=True)
+class TourSize(RoutingSize):
+    """Sizes of the BQ network."""
+
+    bounds: int = 0  # 1: with `frame`, it is told what spanning trees say of the way that is left
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_framed("bounds")
+
+
+@dataclass(frozen=True)
 class Tours:
     """Random cities. Several numbers of them: each epoch draws one."""
 
@@ -55,7 +66,7 @@ KIT = Kit(
     "travelling salesman",
     problem=Tours(),
     architectures={
-        "bq": Architecture(TSPPolicy, RoutingSize(), "BQ network", published=published.BQ),
+        "bq": Architecture(TSPPolicy, TourSize(), "BQ network", published=published.BQ),
         "lehd": Architecture(TSPLehdPolicy, TransformerSize(layers=6), "LEHD network", published=published.LEHD),
     },
     cost="tour length",
