@@ -72,7 +72,6 @@ SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0
 BOUNDS: Tree = {"policy": {"bounds": 1}}
 SAVINGS: Tree = {"policy": {"savings": 1}}  # deliveries
 ACTIVE: Tree = {"policy": {"active": 1}}  # shops
-ANY: Tree = {"problem": {"order": "any"}}  # deliveries
 FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
 LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
 FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
@@ -105,8 +104,7 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "loads": [LOADS],
         "follow": [FOLLOWING],
         "savings": [FAR, SAVINGS],
-        "any": [ANY, SAVINGS],
-        "all": [ANY, SAVINGS, LOADS, FOLLOWING],
+        "all": [FAR, SAVINGS, LOADS, FOLLOWING],
     }
     return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
 
@@ -123,7 +121,6 @@ SAYS = {
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
     "savings": "`order` and what the savings heuristic would do, also after each of some actions (cvrp)",
-    "any": "... and any end of any subtour is right (cvrp)",
     "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
     "active": "`recover` and active schedules only (shops)",
     "all": "all of that",

@@ -125,13 +125,11 @@ class Examples(Generic[S]):
 
     `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
     none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
-    `alternatives` is optional, too: all actions that are as good as the target, and that one; any of them is then right.
     """
 
     state: S
     action: Int[Tensor, " row"]
     successor: Int[Tensor, "row item"] | None = None
-    alternatives: Bool[Tensor, "row action"] | None = None
 
     def to(self, device: torch.device | str) -> Examples[S]:
         return replace(

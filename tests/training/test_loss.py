@@ -41,20 +41,6 @@ def test_the_loss_is_that_of_the_next_action_unless_more_is_asked_for():
     assert torch.equal(shown, action_losses(PROBLEM, taught, examples))
 
 
-def test_where_several_actions_are_right_the_loss_is_that_of_any_of_them():
-    examples, taught = drawn(), policy()
-    mask = PROBLEM.mask(examples.state)
-    right = torch.zeros_like(mask).scatter(1, examples.action[:, None], True)
-    alone, _ = Loss()(PROBLEM, taught, replace(examples, alternatives=right))
-    assert torch.allclose(alone, action_losses(PROBLEM, taught, examples), atol=1e-6)
-    right[::2] |= mask[::2]
-    wanted, shown = Loss()(PROBLEM, taught, replace(examples, alternatives=right))
-    probability = taught(examples.state).masked_fill(~mask, float("-inf")).softmax(1)
-    assert torch.allclose((-wanted).exp(), (probability * right).sum(1), rtol=1e-4)
-    assert torch.allclose(wanted[::2], torch.zeros(5), atol=1e-5)
-    assert torch.equal(wanted, shown)
-
-
 def test_successors_come_on_top():
     examples, taught = drawn(), policy()
     assert examples.successor is not None

@@ -25,7 +25,7 @@ class Loss:
         """What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
         logits, more = self._passed(problem, policy, examples)
         log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-        action = -probability_of_target(log_prob, examples)
+        action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
         return action + more, action
 
     def _passed(self, problem: Problem[S], policy: Network, examples: Examples[S]) -> tuple[Tensor, Tensor]:
@@ -40,13 +40,6 @@ class Loss:
             )
         logits, successors = policy.taught(examples.state, examples.successor)
         return logits, self.successor_weight * successors
-
-
-def probability_of_target(log_prob: Float[Tensor, "row action"], examples: Examples[S]) -> Float[Tensor, " row"]:
-    """Its logarithm; that of any action that is as good, where examples say which are."""
-    if examples.alternatives is None:
-        return log_prob.gather(1, examples.action[:, None]).squeeze(1)
-    return log_prob.masked_fill(~examples.alternatives, float("-inf")).logsumexp(1)
 
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:

@@ -10,10 +10,10 @@ from routing import random_actions, seeded
 from scipy.stats import chisquare
 
 from gumbeldore.errors import SettingsError
-from gumbeldore.problem import Examples, replay
+from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, CVRPState
 
-FAR, ANY = (CVRP(6, 9, order=order) for order in ("farthest", "any"))
+FAR = CVRP(6, 9, order="farthest")
 ACTIONS = torch.tensor([[1, 2, 5, 6, 9, 10]])
 """Subtours 0 1 | 2 3 | 4 5."""
 
@@ -53,7 +53,7 @@ def test_whole_solutions_are_learnt_from_the_farthest_end_on() -> None:
 
 def test_examples_of_both_orders_are_solutions_of_the_same_length() -> None:
     generator = seeded(3)
-    for order in ("fullest", "farthest", "any"):
+    for order in ("fullest", "farthest"):
         problem = CVRP(12, (12, 30), order=order)
         state = problem.generate(40, generator=generator)
         actions = random_actions(problem, state, generator)
@@ -70,38 +70,6 @@ def test_examples_of_both_orders_are_solutions_of_the_same_length() -> None:
                 assert set(follows.values()) - {0} <= left
 
 
-def right(examples: Examples[CVRPState]) -> list[list[int]]:
-    assert examples.alternatives is not None
-    return [row.nonzero().flatten().tolist() for row in examples.alternatives]
-
-
-def test_where_a_subtour_begins_any_end_of_any_is_right() -> None:
-    """Subtours 0 1 | 2 3 | 4 5 from step to step: a customer c begins one by the action 2 c + 1."""
-    found = [right(ANY.examples_after(in_line(), ACTIONS, torch.tensor([steps]), generator=seeded(0)))[0] for steps in range(6)]
-    assert found == [[1, 3, 5, 7, 9, 11], [2], [5, 7, 9, 11], [6], [9, 11], [10]]
-    longer = ANY.examples_after(in_line(), torch.tensor([[1, 5, 2, 6, 8, 10]]), torch.tensor([1]), generator=seeded(0))
-    assert right(longer) == [[5, 11]]  # 0 | 2 1 3 4 5
-
-
-def test_of_whole_solutions_any_end_of_a_subtour_that_is_left_is_right() -> None:
-    seen = set()
-    for seed in range(60):
-        examples = ANY.examples(in_line(8), ACTIONS.expand(8, -1), generator=seeded(seed))
-        left = [frozenset(row.nonzero().flatten().tolist()) for row in ~examples.state.visited]
-        seen |= set(zip(left, examples.state.current.tolist(), map(tuple, right(examples)), strict=True))
-        assert bool(examples.alternatives.gather(1, examples.action[:, None]).all())
-        assert bool((ANY.mask(examples.state) | ~examples.alternatives).all())
-    # In their order they are 2 3 | 5 4 | 1 0, of which stretches end at a return.
-    assert (frozenset({4, 5, 0, 1}), 4, (1, 3, 9, 11)) in seen
-    assert (frozenset({0, 1, 4}), 6, (8,)) in seen
-    assert (frozenset(range(6)), 0, (1, 3, 5, 7, 9, 11)) in seen
-
-
-def test_only_the_order_any_has_more_than_one_right_action() -> None:
-    assert FAR.examples(in_line(), ACTIONS, generator=seeded(0)).alternatives is None
-    assert FAR.examples_after(in_line(), ACTIONS, torch.tensor([2]), generator=seeded(0)).alternatives is None
-
-
 def test_the_order_does_not_change_what_is_generated_or_solved() -> None:
     one, other = CVRP(9, 20), CVRP(9, 20, order="farthest")
     first, second = one.generate(5, generator=seeded(0)), other.generate(5, generator=seeded(0))
@@ -111,7 +79,7 @@ def test_the_order_does_not_change_what_is_generated_or_solved() -> None:
 
 
 def test_an_unknown_order_is_refused() -> None:
-    with pytest.raises(SettingsError, match="`order` must be one of fullest, farthest, any, got 'nearest'"):
+    with pytest.raises(SettingsError, match="`order` must be one of fullest, farthest, got 'nearest'"):
         CVRP(order="nearest")
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
 from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise, step_some
-from gumbeldore.problems.cvrp.subtours import Subtours, any_begin, ends_of, successors
+from gumbeldore.problems.cvrp.subtours import Subtours, successors
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -27,7 +27,7 @@ from gumbeldore.problems.geometry import (
 from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
-ORDERS = ("fullest", "farthest", "any")
+ORDERS = ("fullest", "farthest")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CVRP(Problem[CVRPState]):
       (the paper: k = 250). It is for inference on large instances: states from `generate` and `instances` carry it,
       training examples do not.
     - `order` says which subtour of a solution comes next in training examples, where any could: the "fullest" (the paper), from
-      either end; the one that has the "farthest" end from the depot, from there; or "any", from either end: all of these are right.
+      either end, or the one that has the "farthest" end from the depot, from there.
     """
 
     customers: int = 100
@@ -259,7 +259,7 @@ class CVRP(Problem[CVRPState]):
         order, begins = subtours.arranged(rank, reverse)
         left = capacity_left(order, begins, demands, capacity)
         size = int(torch.randint(min(3, customers), customers + 1, (), generator=generator))
-        ends = ends_of(begins)[:, size - 1 :]  # after `size` customers or more
+        ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)[:, size - 1 :]  # after `size` customers or more
         first = uniform(ends.shape[1]).masked_fill(~ends, -1).argmax(1, keepdim=True)
         stretch = order.gather(1, first + torch.arange(size, device=device))
         at_depot = (begins.gather(1, first) & (uniform(1) < 0.5)).squeeze(1) | (size == 1)
@@ -277,13 +277,8 @@ class CVRP(Problem[CVRPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        starts, stops = (each.gather(1, first + torch.arange(size, device=device)) for each in (begins, ends_of(begins)))
-        right = (
-            any_begin(target, stretch, (starts | stops) & ~visited.gather(1, stretch), customers)
-            if self.order == "any"
-            else None
-        )
-        return Examples(example, target, successors(stretch, starts, customers), right)
+        starts = begins.gather(1, first + torch.arange(size, device=device))
+        return Examples(example, target, successors(stretch, starts, customers))
 
     def examples_after(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
@@ -298,9 +293,7 @@ class CVRP(Problem[CVRPState]):
         action = actions.gather(1, steps[:, None]).squeeze(1)
         target = torch.where(action % 2 == 1, 2 * subtours.start(next_one, reverse) + 1, action)
         successor = subtours.successors(reverse & later, steps)
-        ends = torch.cat([subtours.ends(reverse=which) for which in (False, True)], 1)
-        right = any_begin(target, ends, torch.cat([later, later], 1), actions.shape[1]) if self.order == "any" else None
-        return Examples(replace(there, nodes=augment(there.nodes, generator)), target, successor, right)
+        return Examples(replace(there, nodes=augment(there.nodes, generator)), target, successor)
 
     def ranked(
         self,

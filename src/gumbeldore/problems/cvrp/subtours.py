@@ -67,7 +67,8 @@ class Subtours:
     def successors(self, reverse: Bool[Tensor, "row subtour"], steps: Int[Tensor, " row"]) -> Int[Tensor, "row node"]:
         """What follows each node from the last of so many steps on: a customer of its subtour, or the depot; -1 for others."""
         customer, begins = self.customer, self.begins
-        after = (customer.roll(-1, 1) + 1).masked_fill(ends_of(begins), 0)
+        ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
+        after = (customer.roll(-1, 1) + 1).masked_fill(ends, 0)
         before = (customer.roll(1, 1) + 1).masked_fill(begins, 0)
         following = torch.where(reverse.gather(1, self.subtour), before, after)
         passed = torch.arange(customer.shape[1], device=customer.device) < steps[:, None] - 1
@@ -77,19 +78,6 @@ class Subtours:
 
 def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
     """What follows each node in a stretch that ends at the depot: the next customer of its subtour, or the depot; -1 for others."""
-    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends_of(begins), 0)
+    ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
+    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
     return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)
-
-
-def ends_of(begins: Bool[Tensor, "row place"]) -> Bool[Tensor, "row place"]:
-    """True at the last customer of each subtour."""
-    return torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
-
-
-def any_begin(
-    target: Int[Tensor, " row"], customer: Int[Tensor, "row end"], is_end: Bool[Tensor, "row end"], customers: int
-) -> Bool[Tensor, "row action"]:
-    """The target, and where that begins a subtour all actions that begin one with a customer that is an end."""
-    begins = is_end & (target % 2 == 1)[:, None]
-    actions = torch.zeros(len(target), 2 * customers, dtype=torch.long, device=target.device)
-    return actions.scatter_add_(1, 2 * customer + 1, begins.long()).scatter_(1, target[:, None], 1) > 0
