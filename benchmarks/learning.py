@@ -69,6 +69,7 @@ KEPT: Tree = {"training": {"window": 8}}
 FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
+TRIES: Tree = {"training": {"tries": 4}}
 BOUNDS: Tree = {"policy": {"bounds": 1}}
 SAVINGS: Tree = {"policy": {"savings": 1}}  # deliveries
 ACTIVE: Tree = {"policy": {"active": 1}}  # shops
@@ -98,12 +99,19 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
-        return {**found, "frame": framed, "all": [*framed, BOUNDS]}
+        return {
+            **found,
+            "frame": framed,
+            "bounds": [*framed, BOUNDS],
+            "tries": [*framed, BOUNDS, TRIES],
+            "all": [*framed, BOUNDS, TRIES],
+        }
     deliveries = {
         "order": [FAR],
         "loads": [LOADS],
         "follow": [FOLLOWING],
         "savings": [FAR, SAVINGS],
+        "tries": [FAR, SAVINGS, TRIES],
         "all": [FAR, SAVINGS, LOADS, FOLLOWING],
     }
     return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
@@ -121,6 +129,7 @@ SAYS = {
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
     "savings": "`order` and what the savings heuristic would do, also after each of some actions (cvrp)",
+    "tries": "... and several actions of each state, by what they cost (routes)",
     "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
     "active": "`recover` and active schedules only (shops)",
     "all": "all of that",

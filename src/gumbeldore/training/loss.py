@@ -25,7 +25,7 @@ class Loss:
         """What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
         logits, more = self._passed(problem, policy, examples)
         log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-        action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
+        action = -log_prob_of_target(log_prob, examples)
         return action + more, action
 
     def _passed(self, problem: Problem[S], policy: Network, examples: Examples[S]) -> tuple[Tensor, Tensor]:
@@ -40,6 +40,14 @@ class Loss:
             )
         logits, successors = policy.taught(examples.state, examples.successor)
         return logits, self.successor_weight * successors
+
+
+def log_prob_of_target(log_prob: Float[Tensor, "row action"], examples: Examples[S]) -> Float[Tensor, " row"]:
+    """That of the next action; where several share its place, their mean."""
+    if examples.choices is None or examples.shares is None:
+        return log_prob.gather(1, examples.action[:, None]).squeeze(1)
+    chosen = log_prob.gather(1, examples.choices).where(examples.shares > 0, 0)
+    return (examples.shares.to(log_prob) * chosen).sum(1)
 
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:

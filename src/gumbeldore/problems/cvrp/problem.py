@@ -353,6 +353,24 @@ class CVRP(Problem[CVRPState]):
         better = polish_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
         return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
 
+    def brought_forward(
+        self, state: CVRPState, actions: Int[Tensor, "row depth"], kept: int, action: Int[Tensor, " row"]
+    ) -> Int[Tensor, "row depth"]:
+        """A customer is brought forward. Who followed it as the first of its subtour is the first one then; where a vehicle gets too full, it returns to the
+        depot before."""
+        now = self.prefix(state, actions, torch.full_like(action, kept))
+        customer, begins = actions[:, kept:] // 2, actions[:, kept:] % 2 == 1
+        same = customer == action[:, None] // 2
+        begins[:, 2:] |= (begins & same)[:, 1:-1]
+        order = torch.arange(customer.shape[1], device=actions.device).expand_as(customer).masked_fill(same, -1).argsort(dim=1)
+        customer, begins = customer.gather(1, order), begins.gather(1, order)
+        begins[:, 0] = (action % 2 == 1) | (now.current == 0)
+        left, capacity, demand = now.remaining, now.capacity, now.demands.gather(1, customer + 1)
+        for place in range(customer.shape[1]):
+            begins[:, place] |= demand[:, place] > left
+            left = capacity.where(begins[:, place], left) - demand[:, place]
+        return torch.cat([actions[:, :kept], 2 * customer + begins], 1)
+
 
 def capacity_left(
     order: Int[Tensor, "row customer"],
