@@ -95,7 +95,7 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE]}
+        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE], "tries": [BOUNDS, ACTIVE, TRIES]}
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
