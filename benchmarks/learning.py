@@ -33,6 +33,7 @@ from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.figure import saved_figure
 from gumbeldore.files import write_atomically
 from gumbeldore.problem import Examples, replay
+from gumbeldore.problems.solvers import Limit
 from gumbeldore.training import self_improve
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.loss import action_losses
@@ -99,20 +100,15 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
     framed = [*found["window"], FRAME]
     if problem == "tsp":
-        return {
-            **found,
-            "frame": framed,
-            "bounds": [*framed, BOUNDS],
-            "tries": [*framed, BOUNDS, TRIES],
-            "all": [*framed, BOUNDS, TRIES],
-        }
+        tours = {"tries": [TRIES], "bounds": [BOUNDS], "all": [BOUNDS, TRIES]}
+        return {**found, "frame": framed, **{name: [*framed, *more] for name, more in tours.items()}}
     deliveries = {
         "order": [FAR],
         "loads": [LOADS],
         "follow": [FOLLOWING],
+        "petals": [FAR, LOADS, FOLLOWING],
         "savings": [FAR, SAVINGS],
-        "tries": [FAR, SAVINGS, TRIES],
-        "all": [FAR, SAVINGS, LOADS, FOLLOWING],
+        "all": [FAR, SAVINGS, TRIES],
     }
     return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
 
@@ -128,11 +124,12 @@ SAYS = {
     "order": "`frame` and the subtour with the farthest end first (cvrp)",
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
     "follow": "`frame` and what follows each customer (cvrp)",
-    "savings": "`order` and what the savings heuristic would do, also after each of some actions (cvrp)",
-    "tries": "... and several actions of each state, by what they cost (routes)",
-    "bounds": "`recover` and when operations can begin, what must follow, how critical they are (shops)",
+    "petals": "`frame` and these three",
+    "savings": "`order` and what the savings heuristic would do, now and after each of some actions (cvrp)",
+    "bounds": "`frame` and what spanning trees say (tsp); `recover` and lower bounds (shops)",
     "active": "`recover` and active schedules only (shops)",
-    "all": "all of that",
+    "all": "`bounds` (tsp) or `savings` (cvrp), and several actions of each state by what they cost; `bounds` and `active` (shops)",
+    "tries": "`frame` (tsp) or `all` (shops), and several actions of each state by what they cost",
 }
 
 
@@ -171,6 +168,26 @@ def final(problem: Any, state: Any, actions: torch.Tensor) -> torch.Tensor:
     for action in actions.unbind(1):
         state = problem.step(state, action)
     return problem.objective(state)
+
+
+RULES = {"tsp": "spanning-trees", "cvrp": "savings-ahead"}
+"""What networks with `bounds` or `savings` are told, without any network."""
+
+
+@cache
+def rule_gap(case: str, count: int) -> float | None:
+    """The gap of that rule on the validation instances, if there is one."""
+    kit = entry(CASES[case][0]).kit
+    if kit.name not in RULES:
+        return None
+    state, reference = instances(case, count)
+    problem = entry(CASES[case][0]).settings("paper", CASES[case][1]).training_problem
+    arrays = [
+        {name: each[row].numpy() for name, each in state.tensors().items() if name in state.per_instance}
+        for row in range(count)
+    ]
+    actions = torch.tensor([kit.baselines[RULES[kit.name]].solve(each, Limit(None, 1), 0) for each in arrays])
+    return 100 * (final(problem, state, actions).mean().item() / reference - 1)
 
 
 def run(job: Job) -> Tree:
@@ -229,8 +246,9 @@ def curves(options: argparse.Namespace, console: Console) -> None:
         jobs = [job for job in jobs if file_of(job).exists()]
     results = measured(jobs, options.workers, console)
     cases = {case: {name: runs for name in names if (runs := of(results, case, name))} for case in minutes}
-    draw(options.figures / "learning.png", cases)
-    console.print(table(cases), markup=False)
+    rules = {case: rule_gap(case, options.instances) for case in cases}
+    draw(options.figures / "learning.png", cases, rules)
+    console.print(table(cases, rules), markup=False)
 
 
 def of(results: list[Tree], case: str, recipe: str) -> list[list[Tree]]:
@@ -242,8 +260,8 @@ def at(points: list[Tree], seconds: float) -> float:
     return min((point["gap"] for point in points if point["seconds"] <= seconds), default=float("nan"))
 
 
-def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
-    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name."""
+def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]], rules: dict[str, float | None]) -> None:
+    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name. Rules are dashed lines."""
     with saved_figure(path, columns=len(cases), size=(4.2, 3.6)) as axes:
         for axis, (case, by_recipe) in zip([axes] if len(cases) == 1 else axes, cases.items(), strict=True):
             for name, runs in by_recipe.items():
@@ -253,6 +271,8 @@ def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
                 colour = f"C{list(SAYS).index(name)}"  # the same in all pictures
                 axis.plot(times, [fmean(each) for each in values], label=f"{name} ({len(runs)})", color=colour)
                 axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=colour)
+            if (gap := rules[case]) is not None:
+                axis.axhline(gap, color="grey", linestyle="--", label="the rule alone")
             axis.set(title=case, xlabel="core-seconds", ylabel="greedy gap in percent", yscale="log")
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter("{x:g}")
@@ -260,7 +280,7 @@ def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]]) -> None:
             axis.legend()
 
 
-def table(cases: dict[str, dict[str, list[list[Tree]]]]) -> str:
+def table(cases: dict[str, dict[str, list[list[Tree]]]], rules: dict[str, float | None]) -> str:
     """Markdown: the gap at the end, as mean and standard deviation over seeds (and how many)."""
     names = list(dict.fromkeys(name for by_recipe in cases.values() for name in by_recipe))
     lines = [f"| recipe | {' | '.join(cases)} |", "|---|" + "---|" * len(cases)]
@@ -271,6 +291,7 @@ def table(cases: dict[str, dict[str, list[list[Tree]]]]) -> str:
             spread = f" ± {stdev(ends):.2f}" if len(ends) > 1 else ""
             cells.append(f"{fmean(ends):.2f}{spread} % ({len(ends)})" if ends else "")
         lines.append(f"| {SAYS[name]} (`{name}`) | {' | '.join(cells)} |")
+    lines.append(f"| the rule alone | {' | '.join('' if gap is None else f'{gap:.2f} %' for gap in rules.values())} |")
     return "\n".join(lines)
 
 

@@ -12,7 +12,7 @@ from routing import random_actions, seeded
 from torch import Tensor
 
 from gumbeldore import Gumbeldore, TrainingSettings, self_improve
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, replay
@@ -117,6 +117,32 @@ def test_the_likeliest_actions_are_tried_and_that_of_the_best_way(name: str) -> 
             assert float(regret.min()) == 0
 
 
+def test_what_is_learnt_of_a_solution_follows_the_order_of_subtours() -> None:
+    """The label begins with the farthest end, whichever subtour the local search has left first; its regret is the solution's."""
+    problem = CVRP(8, 20, order="farthest")
+    state = problem.generate(20, generator=seeded(0))
+    actions, steps = random_actions(problem, state, seeded(1)), torch.full((20,), 2)
+    data: Dataset = Dataset()
+    data.add(state, actions, steps, Tries(actions[:, 2:4].clone(), torch.tensor([[0.0, 1.0]]).expand(20, -1)))
+    examples = data.groups[0].examples(problem, torch.arange(20), seeded(2))
+    assert examples.choices is not None
+    assert torch.equal(examples.choices[:, 0], examples.action)
+    assert not torch.equal(examples.action, actions[:, 2])
+    assert torch.equal(data.groups[0].solution_choices[:, 0], actions[:, 2])
+
+
+def test_a_problem_that_does_not_bring_an_action_forward_is_told_so() -> None:
+    class Careless(TSP):
+        def brought_forward(self, state, actions, kept, action):
+            return actions
+
+    _, policy = made("tsp")
+    with pytest.raises(
+        ContractError, match=r"`Careless\.brought_forward` must return solutions with the given action after 2 others"
+    ):
+        states_of(Careless(8), policy, 4, [2], 4)
+
+
 def test_what_costs_more_has_a_smaller_share_of_the_target() -> None:
     problem, policy = made("tsp")
     state = problem.generate(3, generator=seeded(0))
@@ -155,7 +181,7 @@ def test_a_training_with_tries_resumes_bit_for_bit_and_depends_on_no_workers(nam
         return [loss for loss, _ in epochs], [saved for _, saved in epochs]
 
     whole, saved = losses()
-    assert any("regrets" in group for group in saved[0]["dataset"])
+    assert any("solution_regrets" in group for group in saved[0]["dataset"])
     assert losses(resume=saved[1])[0] == whole[2:]
     if name == "tsp":
         assert losses(workers=2)[0] == pytest.approx(whole, abs=1e-6)

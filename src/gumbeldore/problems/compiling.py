@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from typing import Any
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError
 
+T = TypeVar("T")
 FUNCTIONS = ("polish_tours", "polish_routes", "polish_shops", "bound_paths", "save")
 
 
@@ -37,6 +40,23 @@ def code() -> Any:
             "or leave `polish` out."
         )
     return library
+
+
+@functools.cache
+def warn_of_definitions() -> None:
+    """Once: what is not compiled is computed by its definition."""
+    logging.getLogger("gumbeldore").warning(
+        "What this policy is told of tours or routes is computed without compiled code, some hundred times as slowly. With a C++ compiler (g++ or clang++) installed, "
+        "install this package again."
+    )
+
+
+def chosen(ours: Callable[..., T], definition: Callable[..., T]) -> Callable[..., T]:
+    """The compiled code if there is any, otherwise the definition of what it computes."""
+    if compiled() is not None:
+        return ours
+    warn_of_definitions()
+    return definition
 
 
 def plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -108,3 +109,11 @@ def check_nearest(nearest: int | None) -> None:
 def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor, "... share"]:
     """Lengths of any size from 0 on as features from 0 to 1: as shares of themselves and each of some units. Small ones differ by the small units."""
     return torch.cat([lengths / (unit + lengths) for unit in units], -1)
+
+
+def rule(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " feature"]:
+    """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in some units)."""
+    weight = torch.zeros(features)
+    weight[tried] = 4.0
+    weight[list(regrets)] = torch.tensor([-10.0, -3.0, -1.0])
+    return weight

@@ -18,7 +18,7 @@ RECOVERED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
-SOLVED = ("actions", "steps", "choices", "regrets", "solution_age")
+SOLVED = ("actions", "steps", "solution_choices", "solution_regrets", "solution_age")
 """What a group knows of its instances' solutions."""
 
 
@@ -29,8 +29,10 @@ class Group(Generic[S]):
     state: S  # initial
     actions: Int[Tensor, "row depth"]
     steps: Int[Tensor, " row"] | None = None
-    choices: Int[Tensor, "row choice"] | None = None  # after those steps: actions that were tried
-    regrets: Float[Tensor, "row choice"] | None = None
+    solution_choices: Int[Tensor, "row choice"] | None = (
+        None  # after those steps: actions that were tried, the next one of the solution first
+    )
+    solution_regrets: Float[Tensor, "row choice"] | None = None
     solution_age: Int[Tensor, " row"] | None = None  # in epochs; None: it does not matter
 
     def joined(self, other: Group[S]) -> Group[S]:
@@ -62,9 +64,11 @@ class Group(Generic[S]):
         if self.steps is None:
             return problem.examples(state, actions, generator=generator)
         found = problem.examples_after(state, actions, self.steps[rows], generator=generator)
-        if self.choices is None or self.regrets is None:
+        if self.solution_choices is None or self.solution_regrets is None:
             return found
-        return replace(found, choices=self.choices[rows], shares=(-self.regrets[rows] / TEMPERATURE).softmax(1))
+        choices = self.solution_choices[rows]
+        choices[:, 0] = found.action  # the same solution may be learnt in another order
+        return replace(found, choices=choices, shares=(-self.solution_regrets[rows] / TEMPERATURE).softmax(1))
 
 
 @dataclass

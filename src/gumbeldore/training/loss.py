@@ -22,7 +22,7 @@ class Loss:
     def __call__(
         self, problem: Problem[S], policy: Network, examples: Examples[S]
     ) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
-        """What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
+        """What is to be made small, and what of it is shown: -log p(the next action), or the mean of several by their shares, without what is added."""
         logits, more = self._passed(problem, policy, examples)
         log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
         action = -log_prob_of_target(log_prob, examples)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from gumbeldore.errors import ContractError
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.evaluator import masked_log_softmax
@@ -86,6 +87,11 @@ def _tried(
     if len(row):
         some = state.rows(row)
         begin = problem.brought_forward(some, way[row], kept, top.indices[row, choice])
+        if not torch.equal(begin[:, kept], top.indices[row, choice]):
+            raise ContractError(
+                f"`{type(problem).__name__}.brought_forward` must return solutions with the given action after {kept} others. Override it, or leave "
+                f"`tries` out."
+            )
         better = problem.polish(some, begin, effort=effort, seeds=seeds[row] + kept, kept=kept + 1)
         value[row, choice] = objectives(problem, some, better).double()
     best = value.amax(1, keepdim=True)

@@ -131,3 +131,14 @@ def test_a_row_is_the_same_to_the_last_bit_whatever_other_rows_and_padding_there
 def test_equal_points_make_no_trouble() -> None:
     for found in bounds_of(torch.full((2, 6, 2), 0.5), tries=3):
         assert bool(found.isfinite().all())
+
+
+@pytest.mark.parametrize("code", ["compiled", "defined"])
+def test_the_size_of_a_map_does_not_matter(code: str) -> None:
+    """All but the scale stays the same, to the last bit: a power of two changes no rounding."""
+    function = trees._compiled if code == "compiled" and compiled() else trees.defined
+    points, counts = points_of(6, 15), torch.full((6,), 15).int()
+    small, large = (function(points * factor, counts, 12, 2) for factor in (1, 2**24))
+    for one, other in zip(small[:-1], large[:-1], strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(small.scale * 2**24, large.scale)

@@ -4,12 +4,13 @@
 #include "plane.h"
 
 namespace {
+using Load = long long;
 enum Feature { NEXT, MINE, END, LOAD, ON_TRIED, ON_REGRET, BACK_TRIED, BACK_REGRET, FEATURES };
 
 // A vehicle stands at node 0 and has loaded demands[0]; the customers are the nodes 1 .. n - 1, the depot is node n.
 class Savings {
   public:
-    Savings(const float *points, const int *demands, int capacity, int nodes)
+    Savings(const float *points, const Load *demands, Load capacity, int nodes)
         : n(nodes), capacity(capacity), demands(demands), distance(points, nodes + 1), joined(n), route(n), load(n) {
         for (int a = 0; a < n; a++)
             for (int b = a + 1; b < n; b++) {
@@ -37,8 +38,9 @@ class Savings {
     // where that is not much worse, to customers that are far. Returns the least of all costs.
     double look_ahead(int near, int far, float close, float *result) {
         std::vector<std::pair<float, int>> fitting, all;
+        bool under_way = demands[0] > 0 || distance(0, n) > 0;  // not at the depot
         for (int v = 1; v < n; v++) {
-            if (demands[0] > 0 && demands[0] + demands[v] <= capacity) fitting.emplace_back(distance(0, v), v);
+            if (under_way && demands[0] + demands[v] <= capacity) fitting.emplace_back(distance(0, v), v);
             all.emplace_back(-distance(n, v), v);
         }
         std::sort(fitting.begin(), fitting.end());
@@ -64,15 +66,17 @@ class Savings {
         float saving;
         int a, b;
     };
-    int n, capacity, next = -1;
-    const int *demands;
+    int n, next = -1;
+    Load capacity;
+    const Load *demands;
     Plane distance;
     std::vector<Pair> pairs;
-    std::vector<int> joined, route, load;
+    std::vector<int> joined, route;
+    std::vector<Load> load;
 
     // Joins ends of routes, the largest saving first. One of them is that of a vehicle that begins at `start` with a load; -1: there is none. Returns what all of them
     // cost.
-    double join(int start, int loaded) {
+    double join(int start, Load loaded) {
         std::fill(joined.begin(), joined.end(), 0);
         std::iota(route.begin(), route.end(), 0);
         std::copy_n(demands, n, load.begin());
@@ -100,7 +104,7 @@ class Savings {
         return cost;
     }
 
-    double attempt(int v, double way, int loaded, float *tried) {
+    double attempt(int v, double way, Load loaded, float *tried) {
         double cost = way + join(v, loaded);
         tried[0] = 1;
         tried[1] = (float)cost;
@@ -120,7 +124,7 @@ class Savings {
 
 // Of each row the first `counts[r]` of its `places` points are where a vehicle stands, all customers, and the depot; the first demand is what the
 // vehicle has loaded. `result` are the features of each node.
-extern "C" void gumbeldore_save(const float *points, const int *demands, const int *capacities, const int *counts, int rows,
+extern "C" void gumbeldore_save(const float *points, const Load *demands, const Load *capacities, const int *counts, int rows,
                                 int places, int near, int far, float close, int threads, float *result) {
 #pragma omp parallel for schedule(dynamic, 8) num_threads(threads) if (threads > 1)
     for (int r = 0; r < rows; r++) {
@@ -134,6 +138,6 @@ extern "C" void gumbeldore_save(const float *points, const int *demands, const i
         double unit = std::max(least / nodes, 1e-9);
         for (int v = 0; v < nodes; v++)
             for (int kind : {ON_TRIED, BACK_TRIED})
-                if (float *tried = own + FEATURES * v + kind; tried[0] > 0) tried[1] = (float)((tried[1] - least) / unit);
+                if (float *tried = own + FEATURES * v + kind; tried[0] > 0) tried[1] = (float)(std::max(tried[1] - least, 0.0) / unit);
     }
 }

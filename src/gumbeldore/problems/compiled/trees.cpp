@@ -11,7 +11,7 @@
 
 namespace {
 constexpr int LANES = 16;  // rows of matrices are padded to a multiple of these
-constexpr float FORBIDDEN = 1e6f;
+constexpr float FORBIDDEN = INFINITY;
 enum Feature { PRICE, AHEAD, BEHIND, DEGREE, FIRST, LAST, TRIED, REGRET, FEATURES };
 
 // Joins a node to a tree: who of the others is nearest to the tree by it. Returns the next one, the first of those with the least weight.

@@ -19,9 +19,9 @@ from gumbeldore.policy import Network
 from gumbeldore.problems.cvrp.loads import LOADS, load_features
 from gumbeldore.problems.cvrp.problem import CVRPState
 from gumbeldore.problems.cvrp.rest import Rest
-from gumbeldore.problems.cvrp.savings import SAVINGS, saving_features
+from gumbeldore.problems.cvrp.savings import REGRETS, SAVINGS, TRIED, saving_features
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
-from gumbeldore.problems.geometry import points_at
+from gumbeldore.problems.geometry import points_at, rule
 
 
 class Prepared(NamedTuple):
@@ -38,7 +38,8 @@ class CVRPPolicy(Network):
     it has another head, for training only, by which every customer predicts the node that follows it. With `local=1` attention
     begins with windows around each node (`networks/locality.py`). With `frame=1` nodes are seen from the current one, on the way
     to the depot (`networks/frame.py`). With `loads=1`, too, it is told what fits and how much is left to do (`loads.py`), and
-    with `savings=1` what the savings heuristic would do, now and after each of some actions (`savings.py`).
+    with `savings=1` what the savings heuristic would do, now and after each of some actions (`savings.py`); this also reaches the logits directly, so that it
+    begins as the rule to go wherever the savings that follow cost least.
     """
 
     addable = ("pointer",)
@@ -68,6 +69,10 @@ class CVRPPolicy(Network):
         self.graph_encoder = Stack(Block(d, heads, ff) for _ in range(layers))
         self.policy_linear_out = nn.Linear(d, 2)
         self.pointer = Pointer(d) if pointer else None
+        self.rule = nn.Linear(SAVINGS, 2, bias=False) if savings else None
+        if self.rule is not None:
+            self.rule.weight.data = torch.stack([rule(SAVINGS, *each) for each in zip(TRIED, REGRETS, strict=True)])
+            self.policy_linear_out.weight.data.zero_()
         if local:
             look_around(self.node_embedding, self.graph_encoder.blocks, square=4)
             self.depot_start_node_marker.weight.data[:, :3] = 0
@@ -79,8 +84,8 @@ class CVRPPolicy(Network):
         return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.prepare())
 
     def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
-        x, order = self._tokens(state, context)
-        return customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+        x, order, told = self._tokens(state, context)
+        return customer_logits(self._scores(x, told), state, order)
 
     def taught(
         self, state: CVRPState, successor: Int[Tensor, "row node"]
@@ -89,15 +94,15 @@ class CVRPPolicy(Network):
             raise ContractError(
                 "`successor_weight` must be 0 for a CVRPPolicy without the head for it, or build one with `pointer=1`."
             )
-        x, order = self._tokens(state, None)
+        x, order, told = self._tokens(state, None)
         target, follows = in_tokens(successor, order), (order != state.current[:, None]) | (order == 0)
-        logits = customer_logits(self.policy_linear_out(x[:, 1:]), state, order)
+        logits = customer_logits(self._scores(x, told), state, order)
         return logits, successor_losses(self.pointer(x), target, follows)
 
     def _tokens(
         self, state: CVRPState, context: Prepared | None
-    ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"]]:
-        """Depot, origin and choosable customers after all blocks, and which nodes they are."""
+    ) -> tuple[Float[Tensor, "row token d"], Int[Tensor, "row token"], Float[Tensor, "row token told"] | None]:
+        """Depot, origin and choosable customers after all blocks, which nodes they are, and what savings say of them."""
         order, blocked = cvrp_tokens(state)
         nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
         features, others = take(nodes, state, order), nodes.new_empty(*order.shape, 0)
@@ -105,10 +110,19 @@ class CVRPPolicy(Network):
             features, others = self._framed(features, state, order, blocked)
         if self.loads:
             others = torch.cat([others, load_features(state, order, features[..., :2], others[..., 0])], -1)
+        told = None
         if self.savings:
-            others = torch.cat([others, saving_features(Rest.of(state, order, blocked), others.dtype)], -1)
+            told = saving_features(Rest.of(state, order, blocked), others.dtype)
+            others = torch.cat([others, told], -1)
         x = self._embed(features, others, state, order)
-        return (self.graph_encoder if context is None else context.blocks)(x, blocked), order
+        return (self.graph_encoder if context is None else context.blocks)(x, blocked), order, told
+
+    def _scores(
+        self, x: Float[Tensor, "row token d"], told: Float[Tensor, "row token told"] | None
+    ) -> Float[Tensor, "row token_1 2"]:
+        """Of all tokens but the depot: direct, via the depot."""
+        scores = self.policy_linear_out(x[:, 1:])
+        return scores if self.rule is None or told is None else scores + self.rule(told[:, 1:])
 
     def _framed(
         self,

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.compiling import address, compiled, plain
+from gumbeldore.problems.compiling import address, chosen, code, plain
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.geometry import shares
 
@@ -42,6 +42,8 @@ UNITS = 1, 0.1, 0.01
 """In which regrets are told, in mean edges: most of those that decide are small."""
 SAVINGS = len(Savings._fields) + 2 * (len(UNITS) - 1)
 """Features of a node."""
+TRIED, REGRETS = (4, 5), ((6, 8, 10), (7, 9, 11))
+"""Which of them say whether it was tried, directly and via the depot, and its regret."""
 
 
 def saving_features(rest: Rest, dtype: torch.dtype) -> Float[Tensor, "row token 12"]:
@@ -53,18 +55,16 @@ def saving_features(rest: Rest, dtype: torch.dtype) -> Float[Tensor, "row token 
 
 
 def savings_of(rest: Rest) -> Savings:
-    given = (
-        plain(rest.points, torch.float32),
-        *(plain(each, torch.int32) for each in (rest.demands, rest.capacity, rest.counts)),
-    )
-    return (_compiled if compiled() else defined)(*given)
+    loads = (plain(each, torch.int64) for each in (rest.demands, rest.capacity))
+    given = plain(rest.points, torch.float32), *loads, plain(rest.counts, torch.int32)
+    return chosen(_compiled, defined)(*given)
 
 
 def _compiled(points: Tensor, demands: Tensor, capacity: Tensor, counts: Tensor) -> Savings:
     rows, places = demands.shape
     result = torch.empty(rows, places, len(Savings._fields))
     given = map(address, (points, demands, capacity, counts))
-    compiled().gumbeldore_save(*given, rows, places, NEAR, FAR, c_float(CLOSE), torch.get_num_threads(), address(result))  # type: ignore[union-attr]
+    code().gumbeldore_save(*given, rows, places, NEAR, FAR, c_float(CLOSE), torch.get_num_threads(), address(result))
     return Savings._make(result.unbind(-1))
 
 
@@ -77,7 +77,8 @@ def defined(points: Float[Tensor, "row place 2"], demands: Tensor, capacity: Ten
     mine = now.route == now.route[:, :1]
     load = work.load_of(now) / capacity[:, None]
     loaded = work.demands[:, :1]
-    fits = work.customers & (loaded > 0) & (loaded + work.demands <= capacity[:, None])
+    under_way = (loaded > 0) | (work.away[:, :1] > 0)  # not at the depot
+    fits = work.customers & under_way & (loaded + work.demands <= capacity[:, None])
     on = work.costs(fits & (first_of(work.distance[:, 0], fits, NEAR) | expected), directly=True)
     ends = work.customers & work.joined(torch.full_like(work.row, -1), work.row).free
     back = work.costs(first_of(-work.away, ends, 1), directly=False)

@@ -19,6 +19,8 @@ UNITS = 1, 0.1, 0.01
 """In which regrets are told, in mean edges: most of those that decide are small."""
 BOUNDS = 12
 """Features of a city."""
+TRIED, REGRETS = 4, (9, 10, 11)
+"""Which of them say whether it was tried, and its regret."""
 
 
 def bounds(points: Float[Tensor, "row place 2"], counts: Int[Tensor, " row"]) -> PathBounds:

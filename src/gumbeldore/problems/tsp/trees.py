@@ -15,13 +15,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.compiling import address, compiled, plain
+from gumbeldore.problems.compiling import address, chosen, code, plain
 
 STRIDE = 1.2
 """How much an edge too many raises a price at first, in mean edges of the first tree. It falls to 0."""
 TRIAL_ROUNDS, TRIAL_STRIDE = 20, 0.6
 """The same for trees of paths that go to some node first."""
-FORBIDDEN = 1e6
+FORBIDDEN = torch.inf
 LEAST_EDGE = 1e-9
 
 
@@ -51,7 +51,7 @@ def bound_paths(
     There are `rounds` trees, each at other prices. The `tries` nodes that seem best to go to first are tried.
     """
     given = plain(points, torch.float32), plain(counts, torch.int32)
-    found = (_compiled if compiled() else defined)(*given, rounds, tries)
+    found = chosen(_compiled, defined)(*given, rounds, tries)
     return PathBounds(*(each.to(points) for each in found))
 
 
@@ -59,7 +59,7 @@ def _compiled(points: Tensor, counts: Tensor, rounds: int, tries: int) -> PathBo
     rows, places, _ = points.shape
     result, scale = torch.empty(rows, places, len(PathBounds._fields) - 1), torch.empty(rows)
     sizes = rows, places, rounds, c_float(STRIDE), tries, TRIAL_ROUNDS, c_float(TRIAL_STRIDE), torch.get_num_threads()
-    compiled().gumbeldore_bound_paths(*map(address, (points, counts)), *sizes, address(result), address(scale))  # type: ignore[union-attr]
+    code().gumbeldore_bound_paths(*map(address, (points, counts)), *sizes, address(result), address(scale))
     return PathBounds._make([*result.unbind(-1), scale])
 
 
