@@ -67,13 +67,17 @@ POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
 SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
 RECOVER: Tree = {"training": {"recoveries": 16}}
 KEPT: Tree = {"training": {"window": 8}}
+SAMPLED: Tree = {  # the paper's again, of policies that begin well
+    "sampler": {"first_round_deterministic": True},
+    "training": {**SMALL["training"], "batches": 100, "learning_rate": 3e-4},
+}
 FRAME: Tree = {"policy": {"frame": 1}}  # routes
 WINDOWS: Tree = {"policy": {"local": 1}}  # routes
 SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
-TRIES: Tree = {"training": {"tries": 4}}
 BOUNDS: Tree = {"policy": {"bounds": 1}}
 SAVINGS: Tree = {"policy": {"savings": 1}}  # deliveries
 ACTIVE: Tree = {"policy": {"active": 1}}  # shops
+GIVEN: Tree = {"problem": {"order": "given"}}  # deliveries
 FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
 LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
 FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
@@ -96,21 +100,20 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE], "tries": [BOUNDS, ACTIVE, TRIES]}
+        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE]}
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
-    framed = [*found["window"], FRAME]
+    framed, begun = [*found["window"], FRAME], [PLAIN, SAMPLED, WINDOWS, FRAME, KEPT]
     if problem == "tsp":
-        tours = {"tries": [TRIES], "bounds": [BOUNDS], "all": [BOUNDS, TRIES]}
-        return {**found, "frame": framed, **{name: [*framed, *more] for name, more in tours.items()}}
+        return {**found, "frame": framed, "bounds": [*framed, BOUNDS], "all": [*begun, BOUNDS]}
     deliveries = {
         "order": [FAR],
         "loads": [LOADS],
         "follow": [FOLLOWING],
         "petals": [FAR, LOADS, FOLLOWING],
         "savings": [FAR, SAVINGS],
-        "all": [FAR, SAVINGS, TRIES],
     }
-    return {**found, "frame": framed, **{name: [*framed, *more] for name, more in deliveries.items()}}
+    named = {name: [*framed, *more] for name, more in deliveries.items()}
+    return {**found, "frame": framed, **named, "all": [*begun, SAVINGS, GIVEN]}
 
 
 SAYS = {
@@ -128,8 +131,7 @@ SAYS = {
     "savings": "`order` and what the savings heuristic would do, now and after each of some actions (cvrp)",
     "bounds": "`frame` and what spanning trees say (tsp); `recover` and lower bounds (shops)",
     "active": "`recover` and active schedules only (shops)",
-    "all": "`bounds` (tsp) or `savings` (cvrp), and several actions of each state by what they cost; `bounds` and `active` (shops)",
-    "tries": "`frame` (tsp) or `all` (shops), and several actions of each state by what they cost",
+    "all": "GD 16x2 without local search, by networks that are told `bounds` (tsp) or `savings` (cvrp); `bounds` and `active` (shops)",
 }
 
 

@@ -125,14 +125,11 @@ class Examples(Generic[S]):
 
     `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
     none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
-    `choices` are optional, too: actions that share the place of the target, and what share each of them has.
     """
 
     state: S
     action: Int[Tensor, " row"]
     successor: Int[Tensor, "row item"] | None = None
-    choices: Int[Tensor, "row choice"] | None = None
-    shares: Float[Tensor, "row choice"] | None = None
 
     def to(self, device: torch.device | str) -> Examples[S]:
         return replace(
@@ -229,19 +226,6 @@ class Problem(ABC, Generic[S]):
         `effort` is a number of attempts per item of an instance. The first `kept` actions stay as they are.
         """
         raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
-
-    def brought_forward(
-        self, state: S, actions: Int[Tensor, "row depth"], kept: int, action: Int[Tensor, " row"]
-    ) -> Int[Tensor, "row depth"]:
-        """Solutions of initial states with another action after the first `kept`: the others follow in their order, as far as that is possible.
-
-        The default brings the first one forward that is the same, which is right if a solution is an order of items, or of jobs.
-        """
-        rest = actions[:, kept:]
-        same = rest == action[:, None]
-        place = torch.arange(rest.shape[1], device=rest.device).expand_as(rest)
-        order = place.masked_fill(same & (same.cumsum(1) == 1), -1).argsort(dim=1)
-        return torch.cat([actions[:, :kept], rest.gather(1, order)], 1)
 
     def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
         """Optional: at most `count` variants of each instance (one initial row each), drawn by its seed alone; None: there are none.

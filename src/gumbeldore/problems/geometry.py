@@ -114,6 +114,6 @@ def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor,
 def rule(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " feature"]:
     """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in some units)."""
     weight = torch.zeros(features)
-    weight[tried] = 4.0
-    weight[list(regrets)] = torch.tensor([-10.0, -3.0, -1.0])
+    weight[tried] = 12.0
+    weight[list(regrets)] = torch.tensor([-30.0, -9.0, -3.0])
     return weight

@@ -69,11 +69,6 @@ class AnyOf(Problem[S], Generic[S]):
     ) -> Int[Tensor, "row depth"]:
         return self.problems[0].polish(state, actions, effort=effort, seeds=seeds, kept=kept)
 
-    def brought_forward(
-        self, state: S, actions: Int[Tensor, "row depth"], kept: int, action: Int[Tensor, " row"]
-    ) -> Int[Tensor, "row depth"]:
-        return self.problems[0].brought_forward(state, actions, kept, action)
-
     def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
         return self.problems[0].variants(state, count, seeds=seeds)
 

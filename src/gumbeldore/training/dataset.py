@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.problem import Examples, Problem, S, shapes
-from gumbeldore.training.tries import TEMPERATURE, Tries
 
 RECOVERED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
-SOLVED = ("actions", "steps", "solution_choices", "solution_regrets", "solution_age")
+SOLVED = ("actions", "steps", "solution_age")
 """What a group knows of its instances' solutions."""
 
 
@@ -29,46 +28,23 @@ class Group(Generic[S]):
     state: S  # initial
     actions: Int[Tensor, "row depth"]
     steps: Int[Tensor, " row"] | None = None
-    solution_choices: Int[Tensor, "row choice"] | None = (
-        None  # after those steps: actions that were tried, the next one of the solution first
-    )
-    solution_regrets: Float[Tensor, "row choice"] | None = None
     solution_age: Int[Tensor, " row"] | None = None  # in epochs; None: it does not matter
 
     def joined(self, other: Group[S]) -> Group[S]:
         depth = max(self.actions.shape[1], other.actions.shape[1])
         actions = torch.cat([_pad(self.actions, depth), _pad(other.actions, depth)])
-        known = {name: _both(getattr(self, name), getattr(other, name)) for name in SOLVED if name != "actions"}
-        return Group(type(self.state).concatenate([self.state, other.state]), actions, **known)
+        steps, age = _both(self.steps, other.steps), _both(self.solution_age, other.solution_age)
+        return Group(type(self.state).concatenate([self.state, other.state]), actions, steps, age)
 
     def older(self, epochs: int) -> Group[S]:
         """An epoch later: without those that are then as old as that."""
         age = 1 + (no_age(self.actions) if self.solution_age is None else self.solution_age)
         young = (age < epochs).nonzero().squeeze(1)
-        aged = replace(self, solution_age=age)
-        return replace(
-            aged, state=self.state.rows(young).compact(), **{name: each[young] for name, each in aged.solved().items()}
-        )
-
-    def solved(self) -> dict[str, Tensor]:
-        """What is known of the solutions, by name."""
-        named = {name: getattr(self, name) for name in SOLVED}
-        return {name: each for name, each in named.items() if each is not None}
+        steps = None if self.steps is None else self.steps[young]
+        return Group(self.state.rows(young).compact(), self.actions[young], steps, age[young])
 
     def is_like(self, other: Group[S]) -> bool:
         return shapes(self.state) == shapes(other.state) and (self.steps is None) == (other.steps is None)
-
-    def examples(self, problem: Problem[S], rows: Int[Tensor, " row"], generator: torch.Generator) -> Examples[S]:
-        """Of some solutions."""
-        state, actions = self.state.rows(rows), self.actions[rows]
-        if self.steps is None:
-            return problem.examples(state, actions, generator=generator)
-        found = problem.examples_after(state, actions, self.steps[rows], generator=generator)
-        if self.solution_choices is None or self.solution_regrets is None:
-            return found
-        choices = self.solution_choices[rows]
-        choices[:, 0] = found.action  # the same solution may be learnt in another order
-        return replace(found, choices=choices, shares=(-self.solution_regrets[rows] / TEMPERATURE).softmax(1))
 
 
 @dataclass
@@ -81,21 +57,13 @@ class Dataset(Generic[S]):
         """How many solutions there are from beginning to end."""
         return sum(len(group.actions) for group in self.groups if group.steps is None)
 
-    def add(
-        self,
-        state: S,
-        actions: Int[Tensor, "row depth"],
-        steps: Int[Tensor, " row"] | None = None,
-        tries: Tries | None = None,
-    ) -> None:
+    def add(self, state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"] | None = None) -> None:
         """Adds solved instances: one row and one row of actions each.
 
-        With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there. `tries` say what else could be
-        done there.
+        With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there.
         """
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
-        choices, regrets = tries or (None, None)
-        new = Group(state.compact(), actions, steps, choices, regrets, no_age(actions))
+        new = Group(state.compact(), actions, steps, no_age(actions))
         for index, known in enumerate(self.groups):
             if known.is_like(new):
                 self.groups[index] = known.joined(new)
@@ -115,7 +83,10 @@ class Dataset(Generic[S]):
         require(len(self) > 0, "The dataset is empty: add solved instances before training on it.")
         group = self._draw_group(generator)
         rows = torch.randint(len(group.actions), (count,), generator=generator).to(group.actions.device)
-        return group.examples(problem, rows, generator)
+        state, actions = group.state.rows(rows), group.actions[rows]
+        if group.steps is None:
+            return problem.examples(state, actions, generator=generator)
+        return problem.examples_after(state, actions, group.steps[rows], generator=generator)
 
     def _draw_group(self, generator: torch.Generator) -> Group[S]:
         whole, recovered = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))
@@ -127,7 +98,9 @@ class Dataset(Generic[S]):
 
     def to_plain(self) -> list[dict[str, Tensor]]:
         """Tensors only, for a checkpoint."""
-        return [{**group.state.tensors(), **group.solved()} for group in self.groups]
+        named = ({name: getattr(group, name) for name in SOLVED} for group in self.groups)
+        known = ({name: tensor for name, tensor in solved.items() if tensor is not None} for solved in named)
+        return [{**group.state.tensors(), **solved} for group, solved in zip(self.groups, known, strict=True)]
 
     @classmethod
     def from_plain(cls, plain: Sequence[Mapping[str, Any]], state_type: type[S], device: torch.device | str) -> Dataset[S]:
@@ -143,7 +116,7 @@ def no_age(actions: Int[Tensor, "row depth"]) -> Int[Tensor, " row"]:
     return torch.zeros(len(actions), dtype=torch.long, device=actions.device)
 
 
-def _both(mine: Tensor | None, theirs: Tensor | None) -> Tensor | None:
+def _both(mine: Int[Tensor, " row"] | None, theirs: Int[Tensor, " other"] | None) -> Int[Tensor, " both"] | None:
     return None if mine is None or theirs is None else torch.cat([mine, theirs])
 
 

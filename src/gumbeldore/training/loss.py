@@ -22,10 +22,10 @@ class Loss:
     def __call__(
         self, problem: Problem[S], policy: Network, examples: Examples[S]
     ) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
-        """What is to be made small, and what of it is shown: -log p(the next action), or the mean of several by their shares, without what is added."""
+        """What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
         logits, more = self._passed(problem, policy, examples)
         log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-        action = -log_prob_of_target(log_prob, examples)
+        action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
         return action + more, action
 
     def _passed(self, problem: Problem[S], policy: Network, examples: Examples[S]) -> tuple[Tensor, Tensor]:
@@ -40,14 +40,6 @@ class Loss:
             )
         logits, successors = policy.taught(examples.state, examples.successor)
         return logits, self.successor_weight * successors
-
-
-def log_prob_of_target(log_prob: Float[Tensor, "row action"], examples: Examples[S]) -> Float[Tensor, " row"]:
-    """That of the next action; where several share its place, their mean."""
-    if examples.choices is None or examples.shares is None:
-        return log_prob.gather(1, examples.action[:, None]).squeeze(1)
-    chosen = log_prob.gather(1, examples.choices).where(examples.shares > 0, 0)
-    return (examples.shares.to(log_prob) * chosen).sum(1)
 
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:

@@ -32,7 +32,6 @@ class TrainingSettings:
     final_learning_rate: float | None = None  # reached by a cosine over all epochs; None: no decay, as in the paper
     polish: int = 0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
     recoveries: int = 0  # prefixes of each sampled solution from which to learn how to go on best (by `polish`); 0: off
-    tries: int = 0  # actions of each recovered state that are tried and learnt from by what they cost; 0: off
     gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
     successor_weight: float = (
         0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
@@ -62,11 +61,6 @@ class TrainingSettings:
         require(
             self.polish > 0 or self.recoveries == 0,
             f"`recoveries` needs `polish`, which finds out how to go on, got {self.recoveries} with `polish` = 0.",
-        )
-        require(self.tries == 0 or self.tries >= 2, f"`tries` must be at least 2, or 0 (off), got {self.tries}.")
-        require(
-            self.recoveries > 0 or self.tries == 0,
-            f"`tries` needs `recoveries`, in whose states actions are tried, got {self.tries} with `recoveries` = 0.",
         )
         require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
         weight = self.successor_weight

@@ -23,7 +23,6 @@ from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
 from gumbeldore.training.recoveries import objectives, ways_on
 from gumbeldore.training.settings import Stage, TrainingSettings
-from gumbeldore.training.tries import tried
 from gumbeldore.training.workers import can_be_cut, trained
 
 Select = Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]]
@@ -136,14 +135,14 @@ class Training(Generic[S]):
             actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
             part = state.rows(rows).compact()
             if self.settings.recoveries:
-                self._recover(generating, part, actions, seeds[rows])
+                self._recover(part, actions, seeds[rows])
             if self.settings.polish:
                 actions, objective = self._polished(part, actions, seeds[rows])
             self.dataset.add(part, actions)
             total += objective.sum().item()
             yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
 
-    def _recover(self, policy: Network, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
+    def _recover(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
         """Adds the best ways to go on from some states that the policy came to, the same numbers of steps for all rows.
 
         Solutions lead through good states only. A policy that never sees what its own mistakes leave behind makes more of them.
@@ -153,13 +152,9 @@ class Training(Generic[S]):
         if len(drawn) == 0:
             return
         steps = sorted(drawn.tolist())
-        effort, tries = self.settings.polish, None
-        ways = ways_on(self.problem, state, actions, steps, effort=effort, seeds=seeds)
-        if self.settings.tries:
-            count = self.settings.tries
-            tries = tried(self.problem, policy, state, actions, steps, ways, count=count, effort=effort, seeds=seeds)
+        better = torch.cat(ways_on(self.problem, state, actions, steps, effort=self.settings.polish, seeds=seeds))
         rows = torch.arange(state.row_count).repeat(len(steps))
-        self.dataset.add(state.rows(rows), torch.cat(ways), torch.tensor(steps).repeat_interleave(state.row_count), tries)
+        self.dataset.add(state.rows(rows), better, torch.tensor(steps).repeat_interleave(state.row_count))
 
     def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
         """Better solutions by the problem's local search, and their objectives."""

@@ -53,7 +53,7 @@ def test_whole_solutions_are_learnt_from_the_farthest_end_on() -> None:
 
 def test_examples_of_both_orders_are_solutions_of_the_same_length() -> None:
     generator = seeded(3)
-    for order in ("fullest", "farthest"):
+    for order in ("fullest", "farthest", "given"):
         problem = CVRP(12, (12, 30), order=order)
         state = problem.generate(40, generator=generator)
         actions = random_actions(problem, state, generator)
@@ -70,6 +70,20 @@ def test_examples_of_both_orders_are_solutions_of_the_same_length() -> None:
                 assert set(follows.values()) - {0} <= left
 
 
+def test_a_solution_may_be_learnt_as_it_is_given() -> None:
+    """0 1 | 2 3 | 4 5: from step to step, and in stretches that end at a return."""
+    given = CVRP(6, 9, order="given")
+    found = [
+        int(given.examples_after(in_line(), ACTIONS, torch.tensor([steps]), generator=seeded(0)).action) for steps in range(6)
+    ]
+    assert found == ACTIONS[0].tolist()
+    seen = set()
+    for seed in range(60):
+        examples = given.examples(in_line(8), ACTIONS.expand(8, -1), generator=seeded(seed))
+        seen |= set(zip(examples.state.current.tolist(), examples.action.tolist(), strict=True))
+    assert seen == {(0, 1), (1, 2), (2, 5), (0, 5), (3, 6), (4, 9)}
+
+
 def test_the_order_does_not_change_what_is_generated_or_solved() -> None:
     one, other = CVRP(9, 20), CVRP(9, 20, order="farthest")
     first, second = one.generate(5, generator=seeded(0)), other.generate(5, generator=seeded(0))
@@ -79,7 +93,7 @@ def test_the_order_does_not_change_what_is_generated_or_solved() -> None:
 
 
 def test_an_unknown_order_is_refused() -> None:
-    with pytest.raises(SettingsError, match="`order` must be one of fullest, farthest, got 'nearest'"):
+    with pytest.raises(SettingsError, match="`order` must be one of fullest, farthest, given, got 'nearest'"):
         CVRP(order="nearest")
 
 

@@ -46,7 +46,7 @@ class Deliveries:
     customers: int | tuple[int, ...] = 100
     capacity: int | tuple[int, ...] = 50  # of the vehicle; two numbers: uniform between them; more: several ranges
     nearest: int | None = None  # allows only so many nearest customers, for inference
-    order: Literal["fullest", "farthest"] = "fullest"  # which subtour comes next in training examples
+    order: Literal["fullest", "farthest", "given"] = "fullest"  # which subtour comes next in training examples
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range

@@ -27,7 +27,7 @@ from gumbeldore.problems.geometry import (
 from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
-ORDERS = ("fullest", "farthest")
+ORDERS = ("fullest", "farthest", "given")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CVRP(Problem[CVRPState]):
       (the paper: k = 250). It is for inference on large instances: states from `generate` and `instances` carry it,
       training examples do not.
     - `order` says which subtour of a solution comes next in training examples, where any could: the "fullest" (the paper), from
-      either end, or the one that has the "farthest" end from the depot, from there.
+      either end; the one that has the "farthest" end from the depot, from there; or that which comes next in the solution as it is "given".
     """
 
     customers: int = 100
@@ -306,6 +306,8 @@ class CVRP(Problem[CVRPState]):
         """In which order to learn subtours, ascending, and which of them to turn round: at random, by `coins`, or by their ends."""
         if self.order == "fullest":
             return (capacity[:, None] - subtours.load(demands)).to(nodes.dtype), coins
+        if self.order == "given":
+            return subtours.first.to(nodes.dtype), torch.zeros_like(coins)
         away = (nodes[:, 1:] - nodes[:, :1]).square().sum(-1)
         first, last = (away.gather(1, subtours.ends(reverse=which)) for which in (False, True))
         return -torch.maximum(first, last), last > first
@@ -352,24 +354,6 @@ class CVRP(Problem[CVRPState]):
         routes, rounds = 2 * numbers + via_depot, effort * len(numbers)
         better = polish_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
         return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
-
-    def brought_forward(
-        self, state: CVRPState, actions: Int[Tensor, "row depth"], kept: int, action: Int[Tensor, " row"]
-    ) -> Int[Tensor, "row depth"]:
-        """A customer is brought forward. Who followed it as the first of its subtour is the first one then; where a vehicle gets too full, it returns to the
-        depot before."""
-        now = self.prefix(state, actions, torch.full_like(action, kept))
-        customer, begins = actions[:, kept:] // 2, actions[:, kept:] % 2 == 1
-        same = customer == action[:, None] // 2
-        begins[:, 2:] |= (begins & same)[:, 1:-1]
-        order = torch.arange(customer.shape[1], device=actions.device).expand_as(customer).masked_fill(same, -1).argsort(dim=1)
-        customer, begins = customer.gather(1, order), begins.gather(1, order)
-        begins[:, 0] = (action % 2 == 1) | (now.current == 0)
-        left, capacity, demand = now.remaining, now.capacity, now.demands.gather(1, customer + 1)
-        for place in range(customer.shape[1]):
-            begins[:, place] |= demand[:, place] > left
-            left = capacity.where(begins[:, place], left) - demand[:, place]
-        return torch.cat([actions[:, :kept], 2 * customer + begins], 1)
 
 
 def capacity_left(
