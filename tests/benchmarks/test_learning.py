@@ -28,17 +28,20 @@ OFF = (
 
 @pytest.mark.parametrize(("case", "recipe"), TRAINED)
 def test_every_recipe_of_every_case_has_settings(case: str, recipe: str) -> None:
-    settings = settings_of(case, recipe, seed=3)
+    settings, problem = settings_of(case, recipe, seed=3), CASES[case][0]
+    routes, best = problem != "jssp", recipe == "all"
     assert settings.training.seed == 3
-    assert settings.training.polish == (0 if recipe == "plain" else 4)
-    framed = recipe in ("frame", "order", "loads", "follow") or (recipe == "all" and not case.startswith("jssp"))
+    assert settings.training.polish == (0 if recipe == "plain" or (routes and best) else 4)
+    framed = routes and recipe in ("frame", "bounds", "order", "loads", "follow", "petals", "savings", "all")
     assert settings.training.window == (8 if framed or recipe == "window" else None)
-    assert getattr(settings.policy, "frame", 0) == int(framed and CASES[case][0] != "jssp")
-    if CASES[case][0] == "cvrp":
-        assert settings.problem.order == ("farthest" if recipe in ("order", "all") else "fullest")
-        assert settings.policy.loads == int(recipe in ("loads", "all"))
-    if CASES[case][0] == "jssp":
-        assert settings.policy.bounds == int(recipe in ("bounds", "all"))
+    assert getattr(settings.policy, "frame", 0) == int(framed)
+    assert getattr(settings.policy, "bounds", 0) == int(problem != "cvrp" and recipe in ("bounds", "all"))
+    if problem == "cvrp":
+        orders = {"order": "farthest", "petals": "farthest", "savings": "farthest", "all": "given"}
+        assert settings.problem.order == orders.get(recipe, "fullest")
+        assert settings.policy.loads == int(recipe in ("loads", "petals"))
+        assert settings.policy.savings == int(recipe in ("savings", "all"))
+    if problem == "jssp":
         assert settings.policy.active == int(recipe in ("active", "all"))
 
 
@@ -46,14 +49,17 @@ def test_every_recipe_of_every_case_has_settings(case: str, recipe: str) -> None
 def test_the_plain_recipe_has_nothing_of_what_came_after_the_paper(case: str) -> None:
     settings, paper = settings_of(case, "plain", seed=0), TrainingSettings()
     assert {name: getattr(settings.training, name) for name in OFF} == {name: getattr(paper, name) for name in OFF}
-    assert not any(getattr(settings.policy, name, 0) for name in ("pointer", "local", "frame", "loads", "bounds", "active"))
+    assert not any(
+        getattr(settings.policy, name, 0) for name in ("pointer", "local", "frame", "loads", "savings", "bounds", "active")
+    )
     assert (settings.sampler.method, settings.sampler.p_min) == ("gumbeldore", 1.0)
 
 
 def test_a_table_has_the_mean_and_the_spread_of_the_best_gaps() -> None:
     runs = [[{"seconds": 1, "gap": 5.0}, {"seconds": 2, "gap": 9.0}], [{"seconds": 1, "gap": 7.0}]]
-    assert "| 6.00 ± 1.41 % (2) |" in table({"tsp50": {"plain": runs}})
-    assert "| 5.00 % (1) |" in table({"tsp50": {"plain": runs[:1]}})
+    assert "| 6.00 ± 1.41 % (2) |" in table({"tsp50": {"plain": runs}}, {"tsp50": 0.5})
+    assert "| the rule alone | 0.50 % |" in table({"tsp50": {"plain": runs}}, {"tsp50": 0.5})
+    assert "| 5.00 % (1) |" in table({"tsp50": {"plain": runs[:1]}}, {"tsp50": None})
 
 
 class Uniform:

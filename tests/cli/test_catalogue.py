@@ -51,6 +51,7 @@ def test_the_papers_cvrp_settings_are_the_papers():
     assert as_plain(paper.policy) == {
         **{"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0, "frame": 0},
         "loads": 0,
+        "savings": 0,
     }
     assert paper.training_problem == CVRP(100, (40, 100))
     assert paper.validation_problem == CVRP(100, 50)

@@ -109,7 +109,16 @@ def test_a_training_may_leave_the_search_to_itself_and_use_variants():
 
 def test_the_papers_tsp_settings_are_the_papers():
     paper = CATALOGUE["tsp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 128, "layers": 9, "heads": 8, "ff": 512, "pointer": 0, "local": 0, "frame": 0}
+    assert as_plain(paper.policy) == {
+        "d": 128,
+        "layers": 9,
+        "heads": 8,
+        "ff": 512,
+        "pointer": 0,
+        "local": 0,
+        "frame": 0,
+        "bounds": 0,
+    }
     assert (paper.training.instances, paper.training.batches, paper.training.batch_size) == (1000, 1000, 1024)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 0.3)
     assert paper.sampler.build(500).nucleus == (1.0, 1.0)
