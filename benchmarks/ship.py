@@ -20,9 +20,10 @@ from gumbeldore.training.checkpoint import load_state
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def results(tables: list[Path]) -> list[dict[str, object]]:
-    """The rows of the policy in what `gumbeldore evaluate` wrote: sets, searches, gaps with their intervals."""
-    rows = [row for table in tables for row in json.loads(table.read_text())["rows"] if row.get("evaluations")]
+def results(tables: list[Path], beside: list[str]) -> list[dict[str, object]]:
+    """The rows of the policy, and of baselines `beside` it, in what `gumbeldore evaluate` wrote: sets, searches, gaps with their intervals."""
+    rows = [row for table in tables for row in json.loads(table.read_text())["rows"]]
+    rows = [row for row in rows if row.get("evaluations") or row["method"] in beside]
     keys = {
         "set": "set",
         "search": "method",
@@ -66,6 +67,7 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--hours", type=float, required=True, help="core-hours")
     parser.add_argument("--results", type=Path, nargs="*", default=[])
+    parser.add_argument("--beside", nargs="*", default=[], help="baselines of these tables to show beside it")
     parser.add_argument("--value", nargs=3, metavar=("SET", "SEARCH", "VALUE"), help="a result without a gap, of a game, say")
     parser.add_argument("--commands", nargs="*", default=[])
     parser.add_argument("--default", action="store_true")
@@ -98,7 +100,7 @@ def main() -> None:
         "licence": "MIT",
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "commands": given.commands,
-        "results": results(given.results)
+        "results": results(given.results, given.beside)
         + ([dict(zip(("set", "search", "value"), given.value, strict=True))] if given.value else []),
     }
     path.with_suffix(".json").write_text(json.dumps(manifest, indent=1) + "\n")
