@@ -118,11 +118,11 @@ def test_the_commit_is_named_with_a_mark_for_changes(tmp_path):
 
 
 def aged(folder: Path) -> None:
-    """A run as it would be if it had been made before `frame` and `window` were known."""
+    """A run as it would be if it had been made before `frame`, `bounds` and `window` were known."""
     settings = json.loads((folder / "settings.json").read_text())
     state = load_state(folder / "checkpoint.pt")
     for record in (settings, state["run"]):
-        del record["policy"]["frame"], record["training"]["window"]
+        del record["policy"]["frame"], record["policy"]["bounds"], record["training"]["window"]
     del state["settings"]["window"]
     (folder / "settings.json").write_text(json.dumps(settings))
     save_state(folder / "checkpoint.pt", state)
@@ -131,7 +131,7 @@ def aged(folder: Path) -> None:
 @pytest.fixture
 def old(tmp_path) -> Path:
     """A run with settings that the preset has changed since."""
-    assert new_run(tmp_path / "old", 2, "--policy.frame", "0", "--training.window", "None") == 0
+    assert new_run(tmp_path / "old", 2, "--policy.frame", "0", "--policy.bounds", "0", "--training.window", "None") == 0
     aged(tmp_path / "old")
     return tmp_path / "old"
 
@@ -143,7 +143,7 @@ def test_a_run_that_is_older_than_a_setting_is_repeated_and_resumed_without_it(o
     assert main(["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]) == 0
     assert len(results(old)) == 3
     settings = json.loads((old / "settings.json").read_text())
-    assert (settings["policy"]["frame"], settings["training"]["window"]) == (0, None)
+    assert (settings["policy"]["frame"], settings["policy"]["bounds"], settings["training"]["window"]) == (0, 0, None)
 
 
 def test_a_run_that_is_older_than_a_setting_is_not_resumed_with_it(old, capsys):
