@@ -24,6 +24,8 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
+from matplotlib import colormaps
+from matplotlib.ticker import LogLocator
 from rich.console import Console
 from rich.progress import track
 from safetensors.torch import load_file, save_file
@@ -263,23 +265,24 @@ def at(points: list[Tree], seconds: float) -> float:
 
 
 def draw(path: Path, cases: dict[str, dict[str, list[list[Tree]]]], rules: dict[str, float | None]) -> None:
-    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name. Rules are dashed lines."""
-    with saved_figure(path, columns=len(cases), size=(4.2, 3.6)) as axes:
+    """One picture per case: the mean over seeds, with the range of all of them as a band; how many there are stands behind the name. Rules are dotted lines."""
+    with saved_figure(path, columns=len(cases), size=(4.2, 4.2)) as axes:
         for axis, (case, by_recipe) in zip([axes] if len(cases) == 1 else axes, cases.items(), strict=True):
             for name, runs in by_recipe.items():
                 end = min(points[-1]["seconds"] for points in runs)
                 times = [end * i / 60 for i in range(3, 61)]
                 values = [[at(points, t) for points in runs] for t in times]
-                colour = f"C{list(SAYS).index(name)}"  # the same in all pictures
+                colour = colormaps["tab20"](list(SAYS).index(name))  # the same in all pictures
                 axis.plot(times, [fmean(each) for each in values], label=f"{name} ({len(runs)})", color=colour)
                 axis.fill_between(times, list(map(min, values)), list(map(max, values)), alpha=0.2, color=colour)
             if (gap := rules[case]) is not None:
-                axis.axhline(gap, color="grey", linestyle="--", label="the rule alone")
+                axis.axhline(gap, color="black", linestyle=":", label="the rule alone")
             axis.set(title=case, xlabel="core-seconds", ylabel="greedy gap in percent", yscale="log")
             axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
             axis.yaxis.set_minor_formatter("{x:g}")
             axis.grid(alpha=0.3, which="both")
-            axis.legend()
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize="small", frameon=False)
 
 
 def table(cases: dict[str, dict[str, list[list[Tree]]]], rules: dict[str, float | None]) -> str:
