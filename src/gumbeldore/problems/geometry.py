@@ -111,9 +111,15 @@ def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor,
     return torch.cat([lengths / (unit + lengths) for unit in units], -1)
 
 
+UNITS = 1, 0.1, 0.01
+"""In which regrets are told, in mean edges: most of those that decide are small."""
+RULE = -30.0, -9.0, -3.0
+"""What the share of a regret in each of these units is worth to a logit at first."""
+
+
 def rule(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " feature"]:
-    """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in some units)."""
+    """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in `UNITS`)."""
     weight = torch.zeros(features)
     weight[tried] = 12.0
-    weight[list(regrets)] = torch.tensor([-30.0, -9.0, -3.0])
+    weight[list(regrets)] = torch.tensor(RULE)
     return weight

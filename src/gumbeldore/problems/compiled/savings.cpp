@@ -35,7 +35,7 @@ class Savings {
     }
 
     // What each of some actions would lead to: on to customers that are near, or that savings go to; and back to the depot and on to the farthest end of a route, and,
-    // where that is not much worse, to customers that are far. Returns the least of all costs.
+    // where that is not much worse, to customers that are far. Returns the least of all costs. To be called after `describe`, which says where savings go.
     double look_ahead(int near, int far, float close, float *result) {
         std::vector<std::pair<float, int>> fitting, all;
         bool under_way = demands[0] > 0 || distance(0, n) > 0;  // not at the depot
@@ -45,7 +45,6 @@ class Savings {
         }
         std::sort(fitting.begin(), fitting.end());
         std::sort(all.begin(), all.end());
-        join(0, demands[0]);
         int expected = next;
         double least = INFINITY;
         for (int i = 0; i < (int)fitting.size(); i++)
@@ -57,7 +56,8 @@ class Savings {
         double home = attempt_by_depot(end->second, result);
         least = std::min(least, home);
         if (home - least > close * least / n) return least;
-        for (int i = 0; i < std::min(far, (int)all.size()); i++) least = std::min(least, attempt_by_depot(all[i].second, result));
+        for (int i = 0; i < std::min(far, (int)all.size()); i++)
+            if (int v = all[i].second; v != end->second) least = std::min(least, attempt_by_depot(v, result));
         return least;
     }
 

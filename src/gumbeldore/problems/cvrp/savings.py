@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gumbeldore.problems.compiling import address, chosen, code, plain
 from gumbeldore.problems.cvrp.rest import Rest
-from gumbeldore.problems.geometry import shares
+from gumbeldore.problems.geometry import UNITS, shares
 
 NEAR, FAR = 10, 16
 """Customers that are tried: the nearest ones that fit, directly; those farthest from the depot, via the depot. Beside these, those that savings themselves go to."""
@@ -38,8 +38,6 @@ class Savings(NamedTuple):
     back_regret: Float[Tensor, "row place"]
 
 
-UNITS = 1, 0.1, 0.01
-"""In which regrets are told, in mean edges: most of those that decide are small."""
 SAVINGS = len(Savings._fields) + 2 * (len(UNITS) - 1)
 """Features of a node."""
 TRIED, REGRETS = (4, 5), ((6, 8, 10), (7, 9, 11))

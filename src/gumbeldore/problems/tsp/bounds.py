@@ -10,13 +10,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.geometry import shares
+from gumbeldore.problems.geometry import UNITS, shares
 from gumbeldore.problems.tsp.trees import PathBounds, bound_paths
 
 ROUNDS, TRIES = 50, 3
 """Trees that are grown, and cities that are tried."""
-UNITS = 1, 0.1, 0.01
-"""In which regrets are told, in mean edges: most of those that decide are small."""
 BOUNDS = 12
 """Features of a city."""
 TRIED, REGRETS = 4, (9, 10, 11)
