@@ -30,16 +30,16 @@ def extension(kind: str, flags: list[str]) -> Extension:
     )
 
 
-PROBLEMS = Path("src/gumbeldore/problems/compiled")
-problems = Extension(
-    "gumbeldore.problems._compiled",
-    sorted(str(source) for source in PROBLEMS.glob("*.cpp")),
+LOCAL_SEARCH = Path("src/gumbeldore/local_search/compiled")
+local_search = Extension(
+    "gumbeldore.local_search._compiled",
+    sorted(str(source) for source in LOCAL_SEARCH.glob("*.cpp")),
     extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=off", *OPENMP],
     extra_link_args=OPENMP,
-    depends=[str(header) for header in PROBLEMS.glob("*.h")],
+    depends=[str(header) for header in LOCAL_SEARCH.glob("*.h")],
     py_limited_api=True,
     optional=True,
     language="c++",
 )
 
-setup(ext_modules=[*(extension(kind, flags) for kind, flags in KINDS.items()), problems])
+setup(ext_modules=[*(extension(kind, flags) for kind, flags in KINDS.items()), local_search])

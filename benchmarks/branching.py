@@ -33,15 +33,15 @@ from jaxtyping import Float, Int
 from learning import CASES, FRAME, PLAIN, Tree, at, instances, joined
 from torch import Tensor, nn
 
-from gumbeldore.cli.catalogue import entry
 from gumbeldore.files import write_atomically
+from gumbeldore.parallel.processes import in_processes
+from gumbeldore.runs.presets import entry
 from gumbeldore.search.evaluator import masked_log_softmax
 from gumbeldore.search.samplers import draw_seeds
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.loss import action_losses
-from gumbeldore.training.processes import in_processes
 
 RESULTS = Path(__file__).parent / "results" / "branching"
 KINDS = ("best", "several", "hard", "soft", "pairs")

@@ -17,10 +17,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import torch
 from torch import Tensor
 
+from gumbeldore.io.policy_files import load_policy
+from gumbeldore.local_search import search as local_search
 from gumbeldore.problem import replay
-from gumbeldore.problems import CVRP, local_search
+from gumbeldore.problems import CVRP
 from gumbeldore.problems.cvrp.subtours import Subtours
-from gumbeldore.problems.policy_files import load_policy
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.recoveries import objectives, ways_on
@@ -79,7 +80,7 @@ def labels(problem: CVRP, state: Any, greedy: Tensor, effort: int) -> None:
     seeds, depth = torch.arange(len(greedy)), greedy.shape[1]
     drawn = torch.randperm(depth - 2, generator=torch.Generator().manual_seed(1))[:16]
     steps = sorted((1 + drawn).tolist())
-    alone = [problem.polish(state, greedy, effort=effort, seeds=seeds, kept=kept) for kept in steps]
+    alone = [problem.local_search(state, greedy, effort=effort, seeds=seeds, kept=kept) for kept in steps]
     found = {
         "alone": alone,
         "together": ways_on(problem, state, greedy, steps, effort=effort, seeds=seeds),
@@ -106,7 +107,7 @@ def main() -> None:
     state = problem.generate(given.instances, generator=torch.Generator().manual_seed(4321))
     seeds = torch.arange(given.instances)
     greedy = Greedy()(problem, policy, state, seeds=seeds).best_actions
-    best = problem.polish(state, greedy, effort=LONG, seeds=seeds)
+    best = problem.local_search(state, greedy, effort=LONG, seeds=seeds)
     length = lengths(problem, state, best)
     print(f"greedy: {percent(lengths(problem, state, greedy) - length, length):.2f} % above a local search")
     subtours_used(problem, state, greedy, best)

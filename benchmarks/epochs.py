@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.policy import Network
 from gumbeldore.reproduction.costs import GPU_OPERATIONS, rollout, sequences, training
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training.algorithm import next_action_loss
 

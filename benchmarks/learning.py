@@ -30,16 +30,16 @@ from rich.console import Console
 from rich.progress import track
 from safetensors.torch import load_file, save_file
 
-from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.figure import saved_figure
 from gumbeldore.files import write_atomically
+from gumbeldore.parallel.processes import in_processes
 from gumbeldore.problem import Examples, replay
-from gumbeldore.problems.solvers import Limit
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.solvers.outside import Limit
 from gumbeldore.training import self_improve
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.loss import action_losses
-from gumbeldore.training.processes import in_processes
 
 HERE = Path(__file__).parent
 RESULTS, FIGURES = HERE / "results" / "learning", HERE.parent / "docs" / "figures"
@@ -155,7 +155,7 @@ def instances(case: str, count: int) -> tuple[Any, float]:
     problem = entry(CASES[case][0]).settings("paper", CASES[case][1]).training_problem
     state = problem.generate(count, generator=torch.Generator().manual_seed(4321))
     start = first_solutions(problem, state)
-    best = problem.polish(state, start, effort=LONG, seeds=torch.arange(count))
+    best = problem.local_search(state, start, effort=LONG, seeds=torch.arange(count))
     return state, final(problem, state, best).mean().item()
 
 
@@ -309,7 +309,7 @@ def diagnose(options: argparse.Namespace, console: Console) -> None:
     runs = {result["recipe"]: result["points"] for result in results}
     state, reference = instances(case, options.instances)
     problem = settings_of(case, "recover", 0).training_problem
-    tours = problem.polish(state, first_solutions(problem, state), effort=LONG, seeds=torch.arange(options.instances))
+    tours = problem.local_search(state, first_solutions(problem, state), effort=LONG, seeds=torch.arange(options.instances))
     policies = {name: trained(case, name, "end") for name in runs}
     lost = {name: loss_by_remaining(problem, policy, state, tours) for name, policy in policies.items()}
     with saved_figure(options.figures / "diagnosis.png", columns=4, size=(4.2, 3.6)) as axes:

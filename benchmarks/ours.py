@@ -42,7 +42,7 @@ def solve(sampler: Sampler, problem: Any, policy: Any, state: Any, workers: Work
 
 
 @contextmanager
-def crew(problem: Any, policy: Any, count: int) -> Iterator[Workers[Any] | None]:
+def pool(problem: Any, policy: Any, count: int) -> Iterator[Workers[Any] | None]:
     """Worker processes, or None for this process."""
     if count == 0:
         yield None
@@ -181,7 +181,7 @@ def time_solving(case: Case, seconds: float, workers: int) -> dict[str, Any]:
         workers = 0  # one instance is not shared among processes
     state = problem.generate(case.batch * max(1, workers), generator=torch.Generator().manual_seed(0))
     memory = PeakMemory()
-    with crew(problem, policy, workers) as processes, Meter(policy, workers).attached() as meter:
+    with pool(problem, policy, workers) as processes, Meter(policy, workers).attached() as meter:
         meter.reset(WARM_UP)
         with suppress(Enough):
             solve(sampler, problem, policy, state, processes)

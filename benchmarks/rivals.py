@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.instances import InstanceSet
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.registry import kit_named
 
 BATCH = 100
 

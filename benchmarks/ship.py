@@ -13,8 +13,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.policy_files import load_policy, read_weights, save_policy
+from gumbeldore.io.policy_files import load_policy, read_weights, save_policy
+from gumbeldore.kits.registry import kit_named
 from gumbeldore.training.checkpoint import load_state
 
 ROOT = Path(__file__).resolve().parent.parent

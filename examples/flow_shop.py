@@ -16,9 +16,9 @@ from torch import Tensor
 
 from gumbeldore import Problem, State
 from gumbeldore.figure import colours, saved_figure
+from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
+from gumbeldore.kits.verdict import Verdict, permutation_fault
 from gumbeldore.networks.set_transformer import Features, SetPolicy, SetSize
-from gumbeldore.problems.kit import Architecture, Form, Kit
-from gumbeldore.problems.verdict import Verdict, permutation_fault
 
 
 @dataclass(frozen=True)
@@ -115,5 +115,5 @@ KIT = Kit(
     problem=FlowShop(),
     architectures={"set": Architecture(FlowShopPolicy, SetSize())},
     cost="makespan",
-    form=Form(verify, lambda instance, actions: {"order": list(actions)}, draw, "schedule.png"),
+    solution_format=SolutionFormat(verify, lambda instance, actions: {"order": list(actions)}, draw, "schedule.png"),
 )

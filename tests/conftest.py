@@ -44,5 +44,5 @@ def unchecked():
 def no_pictures():
     """Curves are not drawn, which takes longer than a small training."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gumbeldore.cli.recorder.plot_training", lambda *_: None)
+        patch.setattr("gumbeldore.runs.recorder.plot_training", lambda *_: None)
         yield

@@ -67,10 +67,10 @@ def test_a_contract_knows_only_contracts(contract):
     ("room", "known"),
     [
         ("search", {"search"}),
-        ("training", {"training", "search"}),
+        ("training", {"training", "search", "parallel"}),
         ("networks", {"networks"}),
         ("conformance", {"conformance"}),
-        ("watching", {"watching", "training", "search"}),
+        ("parallel", {"parallel"}),
     ],
 )
 def test_the_engine_knows_no_problem_and_no_network(room, known):
@@ -105,7 +105,7 @@ def test_every_room_is_walked():
         "problems",
         "evaluation",
         "solving",
-        "watching",
+        "runs",
         "reproduction",
         "cli",
         "policies",
@@ -155,12 +155,12 @@ def test_reproduction_knows_no_problem_in_particular_and_only_the_command_line_k
     for name in modules("reproduction"):
         assert rooms(name) <= known, name
         assert not [m for m in imports(name) if m.split(".")[1] == "problems" and m.count(".") > 2], name
-    for room in ("problems", "networks", "search", "training", "evaluation", "solving", "watching"):
+    for room in ("problems", "networks", "search", "training", "evaluation", "solving", "runs"):
         assert all("reproduction" not in {m.split(".")[1] for m in imports(name)} for name in modules(room))
 
 
 def test_only_the_command_line_knows_the_command_line():
-    rest = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", "watching", "reproduction")
+    rest = ("problems", "networks", "search", "training", "conformance", "solving", "evaluation", "runs", "reproduction")
     others = (*rest, *CONTRACTS)
     for name in (name for room in others for name in modules(room)):
         assert "cli" not in rooms(name), name

@@ -11,7 +11,7 @@ import pytest
 
 from gumbeldore.cli import main
 from gumbeldore.cli.method_names import baseline_named, sampler_named
-from gumbeldore.problems.finding import kit_named
+from gumbeldore.kits.registry import kit_named
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -61,7 +61,7 @@ def asked(monkeypatch) -> list[str]:
     monkeypatch.setattr("gumbeldore.cli.reproduce._list", pretended(done, "reproduce"))
     monkeypatch.setattr("gumbeldore.cli.solve_problem.solve", lambda *_: (done.append("solve_problem"), False))
     monkeypatch.setattr(
-        "gumbeldore.cli.imitate.read_instances", lambda _, kind: kit_named(kind.name).recipe(count=2).generate()
+        "gumbeldore.cli.imitate.read_instances", lambda _, kind: kit_named(kind.name).generator(count=2).generate()
     )
     monkeypatch.setattr("gumbeldore.cli.run_options.read_weights", lambda _: ({}, {}))
     monkeypatch.setattr("gumbeldore.cli.evaluate.evaluate", compared(done))

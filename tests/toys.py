@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from scipy import stats
 from torch import Tensor
 
-from gumbeldore.problem import Problem, State, Variants
+from gumbeldore.problem import Augmentations, Problem, State
 from gumbeldore.search.advantage import AdvantageFn
 from gumbeldore.search.expansion import Round
 from gumbeldore.solutions import Solutions
@@ -73,15 +73,15 @@ class DeadEndProblem(TreeProblem):
 
 
 class ManyFacedTree(TreeProblem):
-    """The same, where an instance has up to four variants: a policy is more and more sure of itself."""
+    """The same, where an instance has up to four augmentations: a policy is more and more sure of itself."""
 
-    def variants(self, state: TreeState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TreeState]:
+    def augmentations(self, state: TreeState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[TreeState]:
         count = min(count, 4)
         same = state.rows(torch.arange(state.row_count).repeat_interleave(count)).compact()
         tag = torch.arange(count).repeat(state.row_count)
-        return Variants(replace(same, logits=same.logits * (1 + tag)[:, None, None]), tag, count)
+        return Augmentations(replace(same, logits=same.logits * (1 + tag)[:, None, None]), tag, count)
 
-    def translated(self, state: TreeState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+    def inverse_transform(self, state: TreeState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
         return actions
 
 

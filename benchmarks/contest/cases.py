@@ -53,7 +53,7 @@ class Case:
         if not self.relative:
             return torch.full((state.row_count,), -1.0)
         greedy = Greedy()(self.problem, policy, state, seeds=seeds)
-        actions = self.problem.polish(state, greedy.best_actions, effort=EFFORT, seeds=seeds)
+        actions = self.problem.local_search(state, greedy.best_actions, effort=EFFORT, seeds=seeds)
         for index in range(actions.shape[1]):
             state = self.problem.step(state, actions[:, index])
         return -self.problem.objective(state)

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from gumbeldore.cli.bars import bars, line
-from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import new_policy
+from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.policy import Network
-from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.runs.bars import bars, line
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.training import new_policy
 from gumbeldore.training.algorithm import Epoch, self_improve_events
 
 STAGES = ("early", "late")

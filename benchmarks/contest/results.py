@@ -111,7 +111,7 @@ class Claim:
 CLAIMS = (
     (ADAPTIVE, "beam search", 0.0),
     (ADAPTIVE, DEFAULT, 0.0),
-    (ADAPTIVE, "stepping, auto, variants", 0.0),
+    (ADAPTIVE, "stepping, auto, augmentations", 0.0),
     (ADAPTIVE, GRID, 0.2),
     (AUTO, GRID, 0.2),
     (AUTO, DEFAULT, 0.0),

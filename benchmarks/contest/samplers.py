@@ -66,17 +66,18 @@ FAMILIES = (
     Family(DEFAULT, _one(lambda case, horizon: Gumbeldore(WIDTH, ROUNDS, sigma=case.sigma, advantage=case.advantage))),
     Family(AUTO, _one(lambda case, horizon: Gumbeldore(WIDTH, ROUNDS, sigma="auto", nucleus="auto"))),
     Family(
-        "GD, auto, variants",
-        _one(lambda case, horizon: Gumbeldore(WIDTH, ROUNDS, sigma="auto", nucleus="auto", variants=VARIANTS)),
+        "GD, auto, augmentations",
+        _one(lambda case, horizon: Gumbeldore(WIDTH, ROUNDS, sigma="auto", nucleus="auto", augmentations=VARIANTS)),
     ),
     Family(
-        "beam, variants", lambda case, horizon: {str(width): BeamSearch(width, variants=VARIANTS) for width in (1, 2, 4, 8)}
+        "beam, augmentations",
+        lambda case, horizon: {str(width): BeamSearch(width, augmentations=VARIANTS) for width in (1, 2, 4, 8)},
     ),
     Family("stepping, p = 0.8", _stepping(nucleus=0.8)),
     Family("stepping, auto", _stepping(nucleus="auto")),
     Family("stepping, auto, advantages", _stepping(nucleus="auto", sigma="auto")),
-    Family("stepping, auto, variants", _stepping(nucleus="auto", variants=VARIANTS)),
-    Family("stepping, auto, both", _stepping(nucleus="auto", sigma="auto", variants=VARIANTS)),
+    Family("stepping, auto, augmentations", _stepping(nucleus="auto", augmentations=VARIANTS)),
+    Family("stepping, auto, both", _stepping(nucleus="auto", sigma="auto", augmentations=VARIANTS)),
     Family(ADAPTIVE, lambda case, horizon: {str(budget): Adaptive(evaluations=budget) for budget in BUDGETS}),
 )
 

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import CheckpointError, ContractError, GumbeldoreError, SettingsError
+from gumbeldore.io.policy_files import load_policy, save_policy
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.policy import Network, Policy
-from gumbeldore.problem import Examples, Problem, State, Variants, replay
-from gumbeldore.problems.policy_files import load_policy, save_policy
+from gumbeldore.problem import Augmentations, Examples, Problem, State, replay
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.advantage import global_advantage, local_advantage, mean_advantage, min_max_normalised, outcome
 from gumbeldore.search.mixed import solve_mixed
@@ -17,7 +18,6 @@ from gumbeldore.search.trie import Trie
 from gumbeldore.solutions import Diagnostics, Solutions
 from gumbeldore.training.algorithm import Epoch, imitate, self_improve
 from gumbeldore.training.checkpoint import load_state, save_state
-from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.settings import Stage, TrainingSettings
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adaptive",
+    "Augmentations",
     "BeamSearch",
     "CheckpointError",
     "Cluster",
@@ -50,7 +51,6 @@ __all__ = [
     "TheoryGumbeldore",
     "TrainingSettings",
     "Trie",
-    "Variants",
     "WithReplacement",
     "check_problem",
     "global_advantage",

@@ -37,7 +37,7 @@ def rows_within(policy: Any, state: State, memory: int) -> int:
 
 
 class Network(nn.Module):
-    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can rebuild it.
+    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can reconstruct it.
 
     `addable` names those of them that may be switched on for weights that were trained without (`--from`): what they add must not change
     the logits before it is trained.

@@ -148,10 +148,10 @@ class Examples(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Variants(Generic[S]):
+class Augmentations(Generic[S]):
     """Other forms of some instances, `count` of each: their solutions are solutions of the instance, and worth the same.
 
-    Row i * count + v of `state` is variant v of instance i, and belongs to the instance of the same number; variant 0 is the
+    Row i * count + v of `state` is augmentation v of instance i, and belongs to the instance of the same number; augmentation 0 is the
     instance itself. `tag` is what the problem needs to know of each to translate its solutions.
     """
 
@@ -161,8 +161,8 @@ class Variants(Generic[S]):
 
 
 @dataclass(frozen=True)
-class Rewritten(Generic[S]):
-    """Solutions written down otherwise: row by row, `actions` solve `state`, an initial row of a variant with this `tag`."""
+class ReEncoding(Generic[S]):
+    """Solutions written down otherwise: row by row, `actions` solve `state`, an initial row of an augmentation with this `tag`."""
 
     state: S  # row i belongs to instance i
     tag: Int[Tensor, " row"]
@@ -218,7 +218,7 @@ class Problem(ABC, Generic[S]):
         """
         return Examples(replay(self, state, actions, steps), actions.gather(1, steps[:, None]).squeeze(1))
 
-    def polish(
+    def local_search(
         self, state: S, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
     ) -> Int[Tensor, "row depth"]:
         """Optional: solutions of initial states made better, or left as they are, by a quick local search; also padded with -1.
@@ -227,25 +227,27 @@ class Problem(ABC, Generic[S]):
         """
         raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
 
-    def variants(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[S] | None:
-        """Optional: at most `count` variants of each instance (one initial row each), drawn by its seed alone; None: there are none.
+    def augmentations(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[S] | None:
+        """Optional: at most `count` augmentations of each instance (one initial row each), drawn by its seed alone; None: there are none.
 
-        A search may then work on all of them at once (`variants` of a sampler). Symmetries of a problem that a network does not
-        have are variants: of one instance it solves some better than others.
+        A search may then work on all of them at once (`augmentations` of a sampler). Symmetries of a problem that a network does not
+        have are augmentations: of one instance it solves some better than others.
         """
         return None
 
-    def translated(self, state: S, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
-        """Solutions of variants with these tags as solutions of the instances themselves, row by row; padded with -1 at the end."""
-        raise ContractError(f"`{type(self).__name__}` has variants but no method `translated`.")
+    def inverse_transform(
+        self, state: S, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]
+    ) -> Int[Tensor, "row depth"]:
+        """Solutions of augmentations with these tags as solutions of the instances themselves, row by row; padded with -1 at the end."""
+        raise ContractError(f"`{type(self).__name__}` has augmentations but no method `inverse_transform`.")
 
-    def rewritten(self, state: S, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]) -> Rewritten[S]:
-        """Optional, for problems with `translated`: each solution of an initial row in another form, drawn by its seed, and no worse.
+    def reencoded(self, state: S, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]) -> ReEncoding[S]:
+        """Optional, for problems with `inverse_transform`: each solution of an initial row in another form, drawn by its seed, and no worse.
 
         A tour may be written down from any city on, in either direction. What its last actions do, a search can then do anew
-        (`search/rebuilding.py`), so the end of a form should be a part of the solution that makes sense on its own.
+        (`search/reconstruction.py`), so the end of a form should be a part of the solution that makes sense on its own.
         """
-        raise ContractError(f"`{type(self).__name__}` has no method `rewritten`.")
+        raise ContractError(f"`{type(self).__name__}` has no method `reencoded`.")
 
     def key(self, state: S) -> Int[Tensor, "row 2"] | None:
         """Optional: rows of one instance and depth with equal keys have equal futures (transpositions).

@@ -18,9 +18,9 @@ from contest.tables import draw, markdown
 from quality import contests
 from rich.console import Console
 
-from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.runs import new_policy
-from gumbeldore.problems.policy_files import save_policy
+from gumbeldore.io.policy_files import save_policy
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.training import new_policy
 
 TSP_CASES = [case for case in quick_cases() if case.training == "tsp"]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from gumbeldore.cli import main
-from gumbeldore.problems.policy_files import read_weights
+from gumbeldore.io.policy_files import read_weights
 from gumbeldore.training.checkpoint import load_state, read_metrics
 
 SMALL = [

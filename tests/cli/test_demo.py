@@ -9,8 +9,8 @@ import pytest
 from small_runs import new_run, words
 
 from gumbeldore.cli import demo, main
-from gumbeldore.cli.catalogue import entry
-from gumbeldore.cli.settings import as_plain
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.records import as_plain
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from gumbeldore.cli import evaluate as command
 from gumbeldore.cli import main
-from gumbeldore.cli.catalogue import entry
 from gumbeldore.cli.evaluate import EvaluateSettings
 from gumbeldore.files import locked
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.policy_files import save_policy
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.policies import CVRPPolicy, TSPPolicy
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.policy_files import save_policy
-from gumbeldore.problems.tsp.instances import TSPRecipe
-from gumbeldore.training.cluster import Cluster
+from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.runs.presets import entry
 
 FILES = {"table.csv", "table.json", "table.md", "table.png", "answers.csv", "curves.csv"}
 
@@ -30,9 +30,9 @@ def place(tmp_path_factory):
     torch.manual_seed(0)
     save_policy(folder / "run/policy.safetensors", TSPPolicy(d=8, layers=1, heads=2, ff=16))
     save_policy(folder / "other.safetensors", CVRPPolicy(d=8, layers=1, heads=2, ff=16))
-    write_instances(folder / "six.npz", TSPRecipe(6, 4, 0).generate())
-    write_instances(folder / "folder/seven.npz", TSPRecipe(7, 2, 0).generate())
-    write_instances(folder / "folder/eight.npz", TSPRecipe(8, 2, 0).generate())
+    write_instances(folder / "six.npz", TSPGenerator(6, 4, 0).generate())
+    write_instances(folder / "folder/seven.npz", TSPGenerator(7, 2, 0).generate())
+    write_instances(folder / "folder/eight.npz", TSPGenerator(8, 2, 0).generate())
     return folder
 
 
@@ -53,7 +53,7 @@ def test_policies_samplers_and_baselines_come_into_one_table(place, tmp_path, ca
 
 
 def test_a_bad_file_of_a_folder_stops_nothing_and_decides_the_exit_code(place, tmp_path, capsys):
-    write_instances(tmp_path / "sets/good.npz", TSPRecipe(6, 2, 0).generate())
+    write_instances(tmp_path / "sets/good.npz", TSPGenerator(6, 2, 0).generate())
     (tmp_path / "sets/bad.tsp").write_text("NAME: bad\nTYPE: TSP\nDIMENSION: 3\n")
     (tmp_path / "sets/empty.csv").touch()
     (tmp_path / "sets/README.txt").write_text("What these are.")
@@ -80,8 +80,8 @@ def test_two_evaluations_do_not_share_a_folder_at_a_time(place, tmp_path, capsys
 
 
 def test_a_cluster_takes_the_place_of_processes():
-    assert EvaluateSettings(("tsp20",), workers=3).crew == 3
-    assert EvaluateSettings(("tsp20",), workers=3, cluster="auto").crew == Cluster("auto")
+    assert EvaluateSettings(("tsp20",), workers=3).pool == 3
+    assert EvaluateSettings(("tsp20",), workers=3, cluster="auto").pool == Cluster("auto")
 
 
 def test_the_same_command_again_computes_nothing(place, tmp_path, capsys, monkeypatch):

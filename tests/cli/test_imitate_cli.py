@@ -11,12 +11,12 @@ import torch
 from routing import random_actions, seeded
 
 from gumbeldore.cli import main
-from gumbeldore.problems.cvrp.instances import CVRPRecipe
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.jssp.instances import JSSPRecipe
-from gumbeldore.problems.kit import Recipe
-from gumbeldore.problems.policy_files import read_weights
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.policy_files import read_weights
+from gumbeldore.kits.kit import InstanceGenerator
+from gumbeldore.problems.cvrp.instances import CVRPGenerator
+from gumbeldore.problems.jssp.instances import JSSPGenerator
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.training.checkpoint import load_state, read_metrics
 
 SMALL = [
@@ -26,7 +26,7 @@ SMALL = [
 SMALL_JSSP = ["--policy.pairs" if option == "--policy.layers" else option for option in SMALL]
 
 
-def labels(path: Path, recipe: Recipe) -> str:
+def labels(path: Path, recipe: InstanceGenerator) -> str:
     """Instances with random solutions in a file."""
     instances = recipe.generate()
     actions = random_actions(instances.kind.problem, instances.state(), seeded(0))
@@ -36,7 +36,7 @@ def labels(path: Path, recipe: Recipe) -> str:
 
 @pytest.fixture
 def expert(tmp_path) -> str:
-    return labels(tmp_path / "labels.npz", TSPRecipe(6, 12))
+    return labels(tmp_path / "labels.npz", TSPGenerator(6, 12))
 
 
 @pytest.fixture
@@ -82,13 +82,13 @@ def test_labels_may_move_but_not_change(run, expert, tmp_path, capsys):
     assert "labels.npz" in capsys.readouterr().err
     resume = ["imitate", "tsp", "--folder", str(run), "--resume", "--training.epochs", "3", "--labels"]
     assert main([*resume, str(moved)]) == 0
-    other = labels(tmp_path / "other.npz", TSPRecipe(6, 12, seed=1))
+    other = labels(tmp_path / "other.npz", TSPGenerator(6, 12, seed=1))
     assert main([*resume, other]) == 2
     assert "labels_sha256" in capsys.readouterr().err
 
 
 def test_labels_of_several_sizes_are_several_files(tmp_path):
-    files = [labels(tmp_path / f"{m}.npz", JSSPRecipe(3, m, 5)) for m in (2, 4, 3)]
+    files = [labels(tmp_path / f"{m}.npz", JSSPGenerator(3, m, 5)) for m in (2, 4, 3)]
     folder = tmp_path / "run"
     assert main(["imitate", "jssp", "--labels", *files, "--folder", str(folder), "--training.epochs", "1", *SMALL_JSSP]) == 0
     assert [line["dataset_size"] for line in metrics(folder)] == [15]
@@ -98,7 +98,7 @@ def test_labels_of_several_sizes_are_several_files(tmp_path):
 
 
 def test_sizes_and_capacities_come_from_the_labels_unless_told_otherwise(tmp_path):
-    file = labels(tmp_path / "cvrp.npz", CVRPRecipe(5, (20, 30), 30))
+    file = labels(tmp_path / "cvrp.npz", CVRPGenerator(5, (20, 30), 30))
     arguments = ["imitate", "cvrp-lehd", "--labels", file, "--training.epochs", "1", *SMALL]
     assert main([*arguments, "--folder", str(tmp_path / "a")]) == 0
     assert main([*arguments, "--folder", str(tmp_path / "b"), "--problem.customers", "7"]) == 0
@@ -167,7 +167,7 @@ def test_mistakes_get_one_clear_line(arguments, message, capsys, tmp_path, monke
 
 
 def test_labels_without_solutions_name_the_command_that_adds_them(tmp_path, capsys):
-    write_instances(tmp_path / "bare.npz", TSPRecipe(6, 3).generate())
+    write_instances(tmp_path / "bare.npz", TSPGenerator(6, 3).generate())
     assert main(["imitate", "tsp", "--labels", str(tmp_path / "bare.npz"), "--folder", str(tmp_path / "run"), *SMALL]) == 2
     assert "gumbeldore label" in " ".join(capsys.readouterr().err.split())
 

@@ -8,8 +8,8 @@ import pytest
 from small_runs import new_run, words
 
 from gumbeldore.cli import main
+from gumbeldore.io.policy_files import save_policy
 from gumbeldore.policies import TSPPolicy
-from gumbeldore.problems.policy_files import save_policy
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -19,22 +19,22 @@ from gumbeldore.cli import main
 from gumbeldore.cli.label import choose_solver, label
 from gumbeldore.errors import BusyError, CheckpointError, GumbeldoreError, SettingsError
 from gumbeldore.files import locked
+from gumbeldore.io.instance_files import read_instances
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.verdict import Verdict
+from gumbeldore.parallel.processes import WorkerError, in_processes
 from gumbeldore.problems.cvrp import experts
 from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
-from gumbeldore.problems.cvrp.instances import CVRPRecipe
+from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.cvrp.routes import routes
-from gumbeldore.problems.instance_files import read_instances
-from gumbeldore.problems.instances import InstanceSet
 from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
-from gumbeldore.problems.jssp.instances import JSSPRecipe
+from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
-from gumbeldore.problems.solvers import Limit, Solved, SolverError, outside
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
-from gumbeldore.problems.tsp.instances import TSPRecipe
-from gumbeldore.problems.verdict import Verdict
-from gumbeldore.training.processes import WorkerError, in_processes
+from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.solvers.outside import Limit, Solved, SolverError, outside
 
-TINY = {"tsp": TSPRecipe(7, 3, 5), "cvrp": CVRPRecipe(5, 12, 3, 5), "jssp": JSSPRecipe(3, 3, 3, 5)}
+TINY = {"tsp": TSPGenerator(7, 3, 5), "cvrp": CVRPGenerator(5, 12, 3, 5), "jssp": JSSPGenerator(3, 3, 3, 5)}
 QUIET = Console(quiet=True)
 
 
@@ -179,7 +179,7 @@ class TestSolvers:
     def test_sorting_a_schedule_by_starts_never_makes_it_longer(self):
         """Also for schedules with gaps: of random sequences, with every start delayed at random."""
         dice = np.random.RandomState(0)
-        for instance in (JSSPRecipe(4, 3, 1, seed).generate().instance(0) for seed in range(50)):
+        for instance in (JSSPGenerator(4, 3, 1, seed).generate().instance(0) for seed in range(50)):
             times, machines = instance["times"], instance["machines"]
             sequence = dice.permutation(np.repeat(np.arange(4), 3))
             starts: list[list[int]] = [[], [], [], []]
@@ -202,7 +202,7 @@ class TestSolvers:
 
     def test_too_little_time_is_reported_as_such(self):
         pytest.importorskip("ortools")
-        given = JSSPRecipe(20, 20, 1).generate().instance(0)
+        given = JSSPGenerator(20, 20, 1).generate().instance(0)
         with pytest.raises(SolverError, match="Give it more time"):
             solve_jssp(given["times"], given["machines"], Limit(None, 1e-6))
 
@@ -253,7 +253,7 @@ class TestLabelling:
                 raise KeyboardInterrupt
             return tour(seed)
 
-        instances, out = TSPRecipe(7, 5).generate(), tmp_path / "a.npz"
+        instances, out = TSPGenerator(7, 5).generate(), tmp_path / "a.npz"
         console = Console(record=True, quiet=False, file=io.StringIO(), width=200)
         fake(monkeypatch, interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -271,7 +271,7 @@ class TestLabelling:
         whole = journal.read_text()
         journal.write_text(whole[:-20])
         asked = fake(monkeypatch, tour)
-        label(TSPRecipe(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
+        label(TSPGenerator(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
         assert asked == [2, 3, 4]
 
     @pytest.mark.parametrize(
@@ -290,15 +290,15 @@ class TestLabelling:
         header, first, *rest = journal.read_text().splitlines()
         journal.write_text("\n".join([header, json.dumps({**json.loads(first), **change}), *rest]) + "\n")
         asked = fake(monkeypatch, tour)
-        label(TSPRecipe(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
+        label(TSPGenerator(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
         assert asked == [0, 3, 4]
 
-    @pytest.mark.parametrize("other", [{"seconds": 3.0}, {"recipe": TSPRecipe(7, 5, 1)}, {"recipe": TSPRecipe(7, 4)}])
+    @pytest.mark.parametrize("other", [{"seconds": 3.0}, {"recipe": TSPGenerator(7, 5, 1)}, {"recipe": TSPGenerator(7, 4)}])
     def test_labels_of_another_task_are_not_mixed_in(self, tmp_path, monkeypatch, other):
         journal = self.journal(tmp_path, monkeypatch, solved=3)
         before = journal.read_text()
         fake(monkeypatch, tour)
-        given = {"recipe": TSPRecipe(7, 5), "seconds": 2.0, **other}
+        given = {"recipe": TSPGenerator(7, 5), "seconds": 2.0, **other}
         with pytest.raises(CheckpointError, match="of other instances or by another solver"):
             label(given["recipe"].generate(), tmp_path / "a.npz", limit=Limit(given["seconds"]), console=QUIET)
         assert journal.read_text() == before
@@ -313,7 +313,7 @@ class TestLabelling:
 
         fake(monkeypatch, stops)
         with pytest.raises(KeyboardInterrupt):
-            label(TSPRecipe(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
+            label(TSPGenerator(7, 5).generate(), tmp_path / "a.npz", console=QUIET)
         return tmp_path / "a.npz.partial.jsonl"
 
     @pytest.mark.parametrize(
@@ -327,31 +327,31 @@ class TestLabelling:
     def test_what_a_solver_says_is_not_believed(self, tmp_path, monkeypatch, answer, message):
         fake(monkeypatch, lambda seed: answer)
         with pytest.raises(GumbeldoreError, match=message):
-            label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+            label(TSPGenerator(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
         assert not (tmp_path / "a.npz").exists()
 
     def test_routes_become_customers_and_visits_to_the_depot(self, monkeypatch):
         monkeypatch.setattr(experts, "solve_cvrp", lambda *given: Routes([[2, 0], [1]], 5.0))
-        given = CVRPRecipe(3, 20, 1).generate().instance(0)
+        given = CVRPGenerator(3, 20, 1).generate().instance(0)
         assert SOLVERS["cvrp"]["hygese"](given, work("hygese"), 0) == Solved([5, 0, 3], 5.0, False)
 
     @pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"seconds": math.inf}, {"workers": 0}, {"out": "a.txt"}])
     def test_settings_out_of_range_are_named(self, tmp_path, wrong):
         given = {"out": "a.npz", "seconds": 2.0, **wrong}
-        seconds, out, instances = given.pop("seconds"), tmp_path / given.pop("out"), TSPRecipe(7, 2).generate()
+        seconds, out, instances = given.pop("seconds"), tmp_path / given.pop("out"), TSPGenerator(7, 2).generate()
         with pytest.raises(SettingsError, match=f"`{next(iter(wrong))}`"):
             label(instances, out, limit=Limit(seconds), console=QUIET, **given)
 
     def test_two_processes_do_not_label_into_the_same_file(self, tmp_path, monkeypatch):
         fake(monkeypatch, tour)
         with locked(tmp_path, ".a.npz.lock"), pytest.raises(BusyError, match=r"Another process is at work on .*a\.npz\."):
-            label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
-        label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+            label(TSPGenerator(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+        label(TSPGenerator(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
 
     def test_a_finished_file_is_not_overwritten(self, tmp_path):
         (tmp_path / "a.npz").write_text("old")
         with pytest.raises(SettingsError, match="exists already"):
-            label(TSPRecipe(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
+            label(TSPGenerator(7, 2).generate(), tmp_path / "a.npz", console=QUIET)
         assert (tmp_path / "a.npz").read_text() == "old"
 
 

@@ -7,12 +7,12 @@ from kits import KITS
 
 from gumbeldore.cli.method_names import baseline_named, sampler_named
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.solvers import Limit, SolverError
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import PRESETS
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
+from gumbeldore.solvers.outside import Limit, SolverError
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from gumbeldore.search.stepping import StepAndReconsider
         ("wor:16x1,p=0.8", StochasticBeamSearch(16, 1, nucleus=(0.8, 0.8))),
         ("gd:32x4", Gumbeldore(32, 4)),
         ("gd:32x4,sigma=0.05,p=0.95..1", Gumbeldore(32, 4, nucleus=(0.95, 1.0), sigma=0.05)),
-        ("gd:16x4,sigma=auto,p=auto,variants=8", Gumbeldore(16, 4, nucleus="auto", sigma="auto", variants=8)),
+        ("gd:16x4,sigma=auto,p=auto,augmentations=8", Gumbeldore(16, 4, nucleus="auto", sigma="auto", augmentations=8)),
         ("theory:8x2,sigma=1", TheoryGumbeldore(8, 2, sigma=1.0)),
         ("step:32x10,p=0.8", StepAndReconsider(32, 10, nucleus=0.8)),
         ("adaptive:64", Adaptive(64)),
@@ -50,7 +50,7 @@ def test_any_sampler_may_be_restricted_to_near_nodes():
         ("beam", "`beam` must have a size as in `beam:16`, got 'none'"),
         ("gd:32", "`gd:32` must have a size as in `gd:32x4`, got '32'"),
         ("gd:32x4x2", "must have a size"),
-        ("gd:32x4,sgma=1", "Unknown option `sgma` in `gd:32x4,sgma=1`. Known there: p, sigma, nearest, variants."),
+        ("gd:32x4,sgma=1", "Unknown option `sgma` in `gd:32x4,sgma=1`. Known there: p, sigma, nearest, augmentations."),
         ("gd:32x4,sigma", "`sigma` in `gd:32x4,sigma` must have the form option=value"),
         ("gd:32x4,sigma=much", "`sigma` in `gd:32x4,sigma=much` must be a number, got 'much'"),
         ("gd:32x4,p=0.9,p=1", "`p` occurs twice"),
@@ -59,7 +59,7 @@ def test_any_sampler_may_be_restricted_to_near_nodes():
         ("beam:0", "`beam_width` must be an integer of at least 1"),
         ("greedy:3", "`greedy` has no size"),
         ("greedy,nearest=2.5", "`nearest` in `greedy,nearest=2.5` must be a whole number"),
-        ("adaptive:64,variants=2", "this sampler chooses them itself"),
+        ("adaptive:64,augmentations=2", "this sampler chooses them itself"),
         ("preset", "`preset` needs a name: preset:fast"),
         ("preset:bst", "Unknown preset `bst`"),
         ("", "Unknown sampler"),

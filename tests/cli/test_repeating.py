@@ -13,11 +13,11 @@ from routing import random_actions, seeded
 from small_runs import new_run, resumed, weights, words
 
 from gumbeldore.cli import main
-from gumbeldore.cli.environment import commit
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.policies import TSPPolicy
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.policy_files import load_policy, save_policy
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.runs.environment import commit
 from gumbeldore.training.checkpoint import load_state, read_metrics, save_state
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -54,7 +54,7 @@ def test_a_run_that_began_with_given_weights_is_repeated_with_them(run, tmp_path
 
 def test_a_supervised_run_is_repeated_with_its_labels_unless_they_changed(tmp_path, capsys):
     labels, first, second = tmp_path / "labels.npz", tmp_path / "first", tmp_path / "second"
-    instances = TSPRecipe(6, 12).generate()
+    instances = TSPGenerator(6, 12).generate()
     actions = random_actions(instances.kind.problem, instances.state(), seeded(0)).tolist()
     write_instances(labels, instances.labelled(actions, "dice"))
     options = [

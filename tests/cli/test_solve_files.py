@@ -16,8 +16,8 @@ from routing import awake
 
 from gumbeldore import Gumbeldore, save_policy
 from gumbeldore.cli import main
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.search import presets
 
 DATA = Path(__file__).parents[1] / "data" / "instances"
@@ -101,7 +101,7 @@ def test_many_files_of_a_folder_are_solved_in_processes_with_one_table(solve, tm
     folder = tmp_path / "many"
     folder.mkdir()
     for cities in (5, 6, 7):
-        write_instances(folder / f"{cities}.npz", TSPRecipe(cities, 2, 1).generate())
+        write_instances(folder / f"{cities}.npz", TSPGenerator(cities, 2, 1).generate())
     (folder / "README").write_text("Not an instance.")
     alone = solve(folder, *GREEDY, "--workers", "0")[2]
     code, printed, together = solve(folder, *GREEDY, "--workers", "2")
@@ -115,7 +115,7 @@ def test_many_files_of_a_folder_are_solved_in_processes_with_one_table(solve, tm
 def test_an_empty_file_of_a_folder_is_a_failure_and_what_looks_like_no_instance_is_left_out(solve, tmp_path):
     folder = tmp_path / "mixed"
     folder.mkdir()
-    write_instances(folder / "good.npz", TSPRecipe(5, 1, 1).generate())
+    write_instances(folder / "good.npz", TSPGenerator(5, 1, 1).generate())
     (folder / "empty.vrp").touch()
     (folder / "README.txt").write_text("Not an instance.")
     code, printed, saved = solve(folder, *GREEDY)
@@ -125,7 +125,7 @@ def test_an_empty_file_of_a_folder_is_a_failure_and_what_looks_like_no_instance_
 
 
 def test_polishing_has_a_column_of_its_own(solve, monkeypatch):
-    from gumbeldore.problems.solvers import Limit
+    from gumbeldore.solvers.outside import Limit
     from gumbeldore.solving import refining
 
     monkeypatch.setattr(refining, "Limit", lambda seconds: Limit(None, seconds))
@@ -193,7 +193,7 @@ def test_sequences_and_samplers_can_be_chosen(solve):
 )
 def test_mistakes_get_one_clear_line(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("gumbeldore.problems.shipped.shipped", lambda kit: [])
+    monkeypatch.setattr("gumbeldore.io.shipped.shipped", lambda kit: [])
     Path("cities.csv").write_text("x,y\n0,0\n1,0\n1,1\n0,1\n3,4\n")
     assert main(["solve", *arguments]) == 2
     shown = capsys.readouterr().err

@@ -16,20 +16,20 @@ from routing import awake, random_actions, seeded
 from gumbeldore import save_policy
 from gumbeldore.cli import main
 from gumbeldore.cli import solve_problem as solving
-from gumbeldore.cli.catalogue import CATALOGUE
-from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.cli.solve_sampler import SolveSampler
 from gumbeldore.errors import CheckpointError
-from gumbeldore.problems.cvrp.instances import CVRPRecipe
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.kits.kit import InstanceGenerator
+from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.gomoku.verify import verify_gomoku
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.jssp.instances import JSSPRecipe
+from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
-from gumbeldore.problems.kit import Recipe
 from gumbeldore.problems.tsp import kit as tsp_kit
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.problems.tsp.verify import verify_tsp
+from gumbeldore.runs.presets import CATALOGUE
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.solving import running
 
 FEW = ["--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu"]
@@ -87,7 +87,7 @@ def test_every_problem_is_solved_with_a_table_a_file_and_a_picture(name, solve, 
 
 
 def test_tours_are_written_as_they_are_worth(solve):
-    instances = TSPRecipe(7, 2, 5).generate()
+    instances = TSPGenerator(7, 2, 5).generate()
     for record in solve("tsp", "--cities", "7", "--count", "2", "--seed", "5"):
         verdict = verify_tsp(instances.arrays["coordinates"][record["instance"]], record["tour"])
         assert (verdict.feasible, verdict.objective) == (True, pytest.approx(-record["cost"], abs=1e-12))
@@ -95,7 +95,7 @@ def test_tours_are_written_as_they_are_worth(solve):
 
 
 def test_with_nearest_every_tour_goes_on_to_a_near_city(solve):
-    instances = TSPRecipe(9, 3, 5).generate()
+    instances = TSPGenerator(9, 3, 5).generate()
     free, near = (solve("tsp", "--cities", "9", "--count", "3", "--seed", "5", *more) for more in ((), ("--nearest", "2")))
     assert [record["tour"] for record in free] != [record["tour"] for record in near]
     for record in near:
@@ -113,7 +113,7 @@ def test_nearest_is_for_routes_only_and_at_least_one(solve, capsys):
 
 
 def test_routes_are_written_as_they_are_worth(solve):
-    instances = CVRPRecipe(6, 12, 2, 5).generate()
+    instances = CVRPGenerator(6, 12, 2, 5).generate()
     for record in solve("cvrp", "--customers", "6", "--capacity", "12", "--count", "2", "--seed", "5"):
         given = instances.instance(record["instance"])
         verdict = verify_cvrp(given["nodes"], given["demands"], 12, record["customers"], record["via_depot"])
@@ -124,7 +124,7 @@ def test_routes_are_written_as_they_are_worth(solve):
 
 
 def test_schedules_are_written_as_they_are_worth(solve):
-    instances = JSSPRecipe(3, 4, 2, 5).generate()
+    instances = JSSPGenerator(3, 4, 2, 5).generate()
     for record in solve("jssp", "--jobs", "3", "--machines", "4", "--count", "2", "--seed", "5"):
         given = instances.instance(record["instance"])
         verdict = verify_jssp(given["times"], given["machines"], record["jobs"])
@@ -140,7 +140,7 @@ def test_games_are_written_as_they_were_played_on_the_policys_board(solve):
         assert (record["size"], record["winner"]) == (5, {1: "white", 0: None, -1: "black"}[int(verdict.objective)])
 
 
-def file_of(path: Path, recipe: Recipe, labelled: bool = False) -> str:
+def file_of(path: Path, recipe: InstanceGenerator, labelled: bool = False) -> str:
     instances = recipe.generate()
     if labelled:
         actions = random_actions(instances.kind.problem, instances.state(), seeded(0))
@@ -150,7 +150,7 @@ def file_of(path: Path, recipe: Recipe, labelled: bool = False) -> str:
 
 
 def test_files_of_different_sizes_are_solved_in_one_call_and_numbered_through(solve, tmp_path):
-    recipes = [TSPRecipe(5, 2, 1), TSPRecipe(8, 1, 2), TSPRecipe(5, 1, 3)]
+    recipes = [TSPGenerator(5, 2, 1), TSPGenerator(8, 1, 2), TSPGenerator(5, 1, 3)]
     files = [file_of(tmp_path / f"{index}.npz", recipe) for index, recipe in enumerate(recipes)]
     records = solve("tsp-lehd", "--instances", *files)
     assert [record["instance"] for record in records] == [0, 1, 2, 3]
@@ -160,8 +160,8 @@ def test_files_of_different_sizes_are_solved_in_one_call_and_numbered_through(so
 
 
 def test_the_mean_gap_to_labels_counts_only_labelled_instances(solve, tmp_path, capsys):
-    bare = file_of(tmp_path / "bare.npz", JSSPRecipe(2, 2, 2, 7))
-    labelled = file_of(tmp_path / "labelled.npz", JSSPRecipe(3, 3, 4, 8), labelled=True)
+    bare = file_of(tmp_path / "bare.npz", JSSPGenerator(2, 2, 2, 7))
+    labelled = file_of(tmp_path / "labelled.npz", JSSPGenerator(3, 3, 4, 8), labelled=True)
     records = solve("jssp", "--instances", bare, labelled)
     with np.load(labelled) as file:
         costs = -file["objective"]
@@ -183,8 +183,8 @@ def test_random_instances_are_those_that_generate_writes(solve, tmp_path):
 
 def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, monkeypatch):
     drawn = []
-    form = replace(KITS["tsp"].form, draw=lambda path, instance, actions, title: drawn.append((instance, title)))
-    monkeypatch.setattr(tsp_kit, "KIT", replace(KITS["tsp"], form=form))
+    form = replace(KITS["tsp"].solution_format, draw=lambda path, instance, actions, title: drawn.append((instance, title)))
+    monkeypatch.setattr(tsp_kit, "KIT", replace(KITS["tsp"], solution_format=form))
     path = tmp_path / "square.csv"
     path.write_text("100,0\n300,0\n300,200\n100,200\n")
     (record,) = solve("tsp", "--instance", str(path))
@@ -233,7 +233,7 @@ def interrupting(monkeypatch, at: int | None = None) -> None:
 
 
 def test_an_interrupt_between_sizes_keeps_the_sizes_that_are_done(solve, tmp_path, monkeypatch):
-    files = [file_of(tmp_path / f"{cities}.npz", TSPRecipe(cities, 2)) for cities in (5, 6)]
+    files = [file_of(tmp_path / f"{cities}.npz", TSPGenerator(cities, 2)) for cities in (5, 6)]
     interrupting(monkeypatch, at=6)
     assert [len(record["tour"]) for record in solve("tsp", "--instances", *files, code=130)] == [5, 5]
 
@@ -298,7 +298,7 @@ def test_a_policy_for_another_problem_is_refused_by_name(name, policies):
 )
 def test_mistakes_get_one_clear_line(name, arguments, message, policies, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    file_of(Path("tsp.npz"), TSPRecipe(5, 1))
+    file_of(Path("tsp.npz"), TSPGenerator(5, 1))
     assert main(["solve", name, "--policy", str(policies / name), *arguments]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 

@@ -12,7 +12,7 @@ import pytest
 from small_runs import SMALL, new_run, resumed, weights, words
 
 from gumbeldore.cli import dispatch, main
-from gumbeldore.cli.recorder import Recorder
+from gumbeldore.runs.recorder import Recorder
 from gumbeldore.training.checkpoint import load_state, read_metrics
 from gumbeldore.training.state import Training
 
@@ -112,7 +112,7 @@ def test_the_last_epoch_waits_for_room(tmp_path, monkeypatch, capsys):
         disk.full = range(0)
 
     monkeypatch.setattr(os, "fsync", disk)
-    monkeypatch.setattr("gumbeldore.cli.recorder.pause", make_room)
+    monkeypatch.setattr("gumbeldore.runs.recorder.pause", make_room)
     assert new_run(tmp_path, 2) == 0
     assert "Waiting" in words(capsys.readouterr().out)
     assert load_state(tmp_path / "checkpoint.pt")["epoch"] == 2
@@ -120,7 +120,7 @@ def test_the_last_epoch_waits_for_room(tmp_path, monkeypatch, capsys):
 
 def test_a_disk_that_stays_full_is_an_error_that_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(os, "fsync", Disk(range(5, 1000)))
-    monkeypatch.setattr("gumbeldore.cli.recorder.pause", lambda seconds: None)
+    monkeypatch.setattr("gumbeldore.runs.recorder.pause", lambda seconds: None)
     assert new_run(tmp_path, 1) == 2
     assert "The disk is full" in words(capsys.readouterr().err)
 
@@ -148,7 +148,7 @@ def test_ctrl_c_with_an_epoch_that_found_no_room_saves_that_epoch_as_it_was(tmp_
 def test_a_file_size_limit_of_the_system_is_a_full_disk(tmp_path):
     """A real one: no file may grow beyond 30 KB, so that the checkpoint (66 KB) has no room, but the policy has."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY));"
-    patch = "import gumbeldore.cli.recorder as r; r.RETRY_SECONDS = 0;"
+    patch = "import gumbeldore.runs.recorder as r; r.RETRY_SECONDS = 0;"
     free = "r.pause = lambda s: resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2);"
     code = f"import sys; {limit} {patch} {free} from gumbeldore.cli import main; sys.exit(main(sys.argv[1:]))"
     arguments = ["train", "tsp", "--folder", str(tmp_path / "run"), "--training.epochs", "1", *SMALL]

@@ -11,9 +11,9 @@ import pytest
 from gumbeldore.cli import main
 from gumbeldore.errors import SettingsError
 from gumbeldore.evaluation.elsewhere import SolutionsMethod, fingerprint
-from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.instances import InstanceSet
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.registry import kit_named
 
 
 @pytest.fixture

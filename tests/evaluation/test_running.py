@@ -16,16 +16,16 @@ from gumbeldore.evaluation import BaselineMethod, Evaluation, NamedSet, PolicyMe
 from gumbeldore.evaluation.methods import Answer, Failure, Method
 from gumbeldore.evaluation.report import BEST_FOUND
 from gumbeldore.policies import TSPPolicy
-from gumbeldore.problems.solvers import Limit, SolverError
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch
+from gumbeldore.solvers.outside import Limit, SolverError
 
 TSP = KITS["tsp"]
 NEAREST = BaselineMethod("nearest-neighbour", TSP.baselines["nearest-neighbour"])
 
 
 def cities(count: int = 5, size: int = 7, seed: int = 1, name: str = "cities") -> NamedSet:
-    return NamedSet.of(name, TSPRecipe(size, count, seed).generate())
+    return NamedSet.of(name, TSPGenerator(size, count, seed).generate())
 
 
 def network(seed: int = 0) -> TSPPolicy:
@@ -168,7 +168,7 @@ def test_a_policys_answers_are_those_of_its_sampler_with_its_evaluations_and_rou
     named, policy = cities(4), network()
     methods = [PolicyMethod("greedy", policy, Greedy()), PolicyMethod("gd", policy, Gumbeldore(3, 3, sigma=0.5))]
     report = finished(Evaluation(TSP, [named], methods, tmp_path))
-    state = TSPRecipe(7, 4, 1).generate().state()
+    state = TSPGenerator(7, 4, 1).generate().state()
     greedy = Greedy()(TSP.instances.problem, policy, state, generator=torch.Generator())
     assert report.rows[0].cost == pytest.approx(-greedy.best_objective.mean().item(), rel=1e-5)
     assert report.rows[0].evaluations == pytest.approx(greedy.diagnostics.evaluations.double().mean().item())
@@ -195,7 +195,7 @@ def test_instances_of_different_sizes_make_one_set(tmp_path):
 
 
 def test_known_costs_are_the_reference_and_otherwise_the_best_found(tmp_path):
-    instances = TSPRecipe(7, 5, 1).generate()
+    instances = TSPGenerator(7, 5, 1).generate()
     known = NamedSet.of("known", instances, np.full(5, 2.0), "somebody")
     report = finished(Evaluation(TSP, [known, cities()], [NEAREST, Counting("in order")], tmp_path))
     assert {name: reference.source for name, reference in report.references.items()} == {
@@ -241,7 +241,7 @@ def test_what_makes_no_sense_is_refused(tmp_path):
     with pytest.raises(SettingsError, match="take all steps"):
         Evaluation(TSP, [cities()], [NEAREST], tmp_path).report()
     with pytest.raises(SettingsError, match="3 known costs"):
-        NamedSet.of("few", TSPRecipe(7, 5, 1).generate(), np.ones(3))
+        NamedSet.of("few", TSPGenerator(7, 5, 1).generate(), np.ones(3))
 
 
 def test_a_files_own_rule_counts_and_is_not_part_of_what_is_kept(tmp_path):

@@ -12,7 +12,7 @@ from gumbeldore.evaluation.pictures import draw_report
 from gumbeldore.evaluation.report import Cell, Result, report
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.evaluation.tables import write_tables
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.tsp.instances import TSPGenerator
 
 NONE = np.empty((0, 2))
 
@@ -27,7 +27,7 @@ def lines(path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def table():
-    instances = TSPRecipe(5, 3, 0).generate()
+    instances = TSPGenerator(5, 3, 0).generate()
     known = NamedSet.of("known", instances, np.array([10.0, 20.0, 40.0]), "somebody")
     unknown = NamedSet.of("unknown", instances)
     curve = np.array([[4.0, 44.0], [8.0, 22.0]])

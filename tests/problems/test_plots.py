@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import RendererAgg
 
-from gumbeldore.cli import curves
-from gumbeldore.cli.curves import Curves, plot_training
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.gomoku.plot import plot_game
 from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.problems.tsp.plot import plot_tours
+from gumbeldore.runs import curves
+from gumbeldore.runs.curves import Curves, plot_training
 from gumbeldore.training.checkpoint import iterate_metrics
 
 POINTS = np.random.RandomState(0).uniform(size=(9, 2))

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from gumbeldore import Gumbeldore, TrainingSettings, self_improve
 from gumbeldore.errors import SettingsError
+from gumbeldore.kits.mixture import AnyOf
+from gumbeldore.local_search import search as local_search
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import Problem, replay
-from gumbeldore.problems import CVRP, JSSP, TSP, local_search
-from gumbeldore.problems.mixture import AnyOf
+from gumbeldore.problems import CVRP, JSSP, TSP
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.recoveries import ways_on
@@ -70,7 +71,7 @@ def test_polish_keeps_the_first_actions_and_never_makes_the_rest_worse(name: str
     state, actions = solved(problem, 12)
     improved = 0
     for kept in range(actions.shape[1] + 1):
-        better = problem.polish(state, actions, effort=5, seeds=torch.arange(12), kept=kept)
+        better = problem.local_search(state, actions, effort=5, seeds=torch.arange(12), kept=kept)
         assert torch.equal(better[:, :kept], actions[:, :kept])
         before, after = values(problem, state, actions), values(problem, state, better)
         assert bool((after >= before - 1e-6).all())
@@ -96,7 +97,7 @@ def test_the_rest_of_a_short_tour_becomes_optimal(kept: int) -> None:
     problem = TSP(9)
     state, actions = solved(problem, 10)
     rests = torch.stack([torch.tensor(list(permutations(row[kept:].tolist()))) for row in actions])
-    better = problem.polish(state, actions, effort=40, seeds=torch.arange(10), kept=kept)
+    better = problem.local_search(state, actions, effort=40, seeds=torch.arange(10), kept=kept)
     assert values(problem, state, better) == pytest.approx(best_after(problem, state, actions, kept, rests), abs=1e-5)
 
 
@@ -111,7 +112,7 @@ def test_the_rest_of_short_routes_becomes_optimal(kept: int) -> None:
         ways = product(permutations(customers), product((0, 1), repeat=len(customers)))
         return torch.tensor([[2 * c + v for c, v in zip(order, via, strict=True)] for order, via in ways])
 
-    better = problem.polish(state, actions, effort=200, seeds=torch.arange(10), kept=kept)
+    better = problem.local_search(state, actions, effort=200, seeds=torch.arange(10), kept=kept)
     found = values(problem, state, better)
     assert found == pytest.approx(
         best_after(problem, state, actions, kept, torch.stack([every(row) for row in actions])), abs=1e-5
@@ -124,7 +125,7 @@ def test_the_rest_of_a_small_schedule_becomes_optimal() -> None:
     for row in range(10):
         rests = torch.tensor(sorted(set(permutations(actions[row, kept:].tolist()))))[None]
         one = state.rows(torch.tensor([row])).compact()
-        better = problem.polish(one, actions[row : row + 1], effort=100, seeds=torch.tensor([row]), kept=kept)
+        better = problem.local_search(one, actions[row : row + 1], effort=100, seeds=torch.tensor([row]), kept=kept)
         best = best_after(problem, one, actions[row : row + 1], kept, rests)
         assert values(problem, one, better).tolist() == best.tolist()
 

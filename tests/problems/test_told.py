@@ -12,13 +12,14 @@ import torch
 from routing import CLOSE, awake, check_all_weights_learn, check_paths_agree, check_rows_are_independent, masked, partial
 
 from gumbeldore.errors import SettingsError
+from gumbeldore.io.policy_files import load_policy, save_policy
+from gumbeldore.local_search import compiling
 from gumbeldore.networks.frame import turned
 from gumbeldore.policies import CVRPPolicy, TSPPolicy
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
-from gumbeldore.problems import CVRP, TSP, compiling
+from gumbeldore.problems import CVRP, TSP
 from gumbeldore.problems.cvrp.kit import DeliverySize
-from gumbeldore.problems.policy_files import load_policy, save_policy
 from gumbeldore.problems.tsp.kit import TourSize
 
 Case = tuple[Problem[Any], Network]

@@ -11,9 +11,9 @@ import pytest
 
 from gumbeldore import problems
 from gumbeldore.errors import SettingsError
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.tsp.verify import verify_tsp
-from gumbeldore.problems.verdict import Verdict
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 STAR = np.array([[0.0, 0.0], [3.0, 4.0], [-3.0, 4.0], [0.0, -2.0]])  # depot, customers 0, 1, 2
@@ -112,5 +112,5 @@ def test_the_verifiers_import_nothing_that_they_verify() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 assert not name.startswith("torch"), file
-                allowed = ("gumbeldore.problems.verdict", "gumbeldore.errors")
+                allowed = ("gumbeldore.kits.verdict", "gumbeldore.errors")
                 assert not name.startswith("gumbeldore") or name.startswith(allowed), file

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.method_names import sampler_named
 from gumbeldore.cli.reproduce_steps import settings_of
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.finding import kit_named
+from gumbeldore.kits.registry import kit_named
 from gumbeldore.reproduction import EXPERIMENTS, SCALES, Evaluate, Expert, Imitate, Instances, Label, Method, Plan, Train
 from gumbeldore.reproduction.steps import digest, train_with_checkpoint
+from gumbeldore.runs.presets import SUPERVISED
 
 FEW = Instances("few", standard="tsp20", first=2)
 
@@ -78,7 +78,7 @@ def test_every_step_names_settings_sets_and_samplers_that_exist(what, scale):
         for given in step.sets if isinstance(step, Evaluate) else (step.instances,):
             assert bool(given.standard) + bool(given.recipe) + bool(given.labels) == 1
             assert not given.standard or given.standard in kit.standard
-            assert not given.recipe or kit.recipe(**given.recipe)
+            assert not given.recipe or kit.generator(**given.recipe)
             assert not given.labels or given.first  # their number must be known before they are made
         for method in step.methods if isinstance(step, Evaluate) else ():
             sampler_named(method.sampler)

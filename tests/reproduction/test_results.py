@@ -11,7 +11,7 @@ import pytest
 
 from gumbeldore.evaluation.report import Cell, Report, Result, report
 from gumbeldore.evaluation.sets import NamedSet
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.reproduction import EXPERIMENTS, Evaluate, Instances, Method, Plan, Results, Table, Train, Value
 from gumbeldore.reproduction.differences import Pair, by_set, by_training
 from gumbeldore.reproduction.figures import draw
@@ -84,7 +84,7 @@ def sampled() -> tuple[Plan, Results]:
         return Cell("few", method, rows, [])
 
     cells = [cell("WOR", [12.0, 11.0], [14.0, 11.0]), cell("GD @1", [12.0], [12.0]), cell("GD @2", [12.5, 10.5], [12.5, 10.5])]
-    named = NamedSet.of("few", TSPRecipe(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
+    named = NamedSet.of("few", TSPGenerator(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
     return plan, Results({"tsp-late": report("length", [named], cells)})
 
 
@@ -119,7 +119,7 @@ def test_curves_that_the_paper_compares_are_compared_instance_by_instance_where_
 
 def test_differences_of_rows_stand_beside_those_of_the_papers_rows():
     costs = {"ours": [[11.0, 13.0]], "theirs": [[12.0, 12.0], [12.0, 14.0]]}
-    named = NamedSet.of("few", TSPRecipe(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
+    named = NamedSet.of("few", TSPGenerator(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
     none = np.empty((0, 2))
     cells = [Cell("few", name, [[Result(c, 0.1, none) for c in row] for row in rows], []) for name, rows in costs.items()]
     paper = [Value("ours", "few", paper=0.5), Value("theirs", "few", paper=0.75)]
@@ -130,7 +130,7 @@ def test_differences_of_rows_stand_beside_those_of_the_papers_rows():
 
 
 def test_differences_of_several_trainings_are_averaged_over_seeds():
-    named = NamedSet.of("few", TSPRecipe(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
+    named = NamedSet.of("few", TSPGenerator(5, 2, 0).generate(), np.array([10.0, 10.0]), "us")
     none = np.empty((0, 2))
 
     def of_seed(ours: list[float], theirs: list[float]) -> Report:

@@ -93,7 +93,7 @@ def test_everything_is_found_if_rounds_suffice() -> None:
 
 
 def test_settings_are_checked() -> None:
-    for wrong in ({"sigma": float("inf")}, {"sigma": -1.0}, {"nucleus": (0.5, 2.0)}, {"variants": 0}):
+    for wrong in ({"sigma": float("inf")}, {"sigma": -1.0}, {"nucleus": (0.5, 2.0)}, {"augmentations": 0}):
         with pytest.raises(SettingsError, match=f"`{next(iter(wrong))}`"):
             Gumbeldore(4, 2, **wrong)
     with pytest.raises(SettingsError, match="no schedule"):
@@ -112,7 +112,7 @@ def test_a_limit_of_evaluations_ends_after_the_round_that_reaches_it() -> None:
 
 
 def test_the_first_answer_is_the_greedy_one() -> None:
-    """Also on a problem with variants: it comes soon, whatever the budget."""
+    """Also on a problem with augmentations: it comes soon, whatever the budget."""
     state = random_trees(10, 3, 4, generator=generator(9), leaf=0.0)
     for problem, level in ((TreeProblem(), 0), (ManyFacedTree(), 1)):
         first = next(Adaptive(500).stream(problem, TablePolicy(), state, torch.arange(10)))

@@ -120,7 +120,7 @@ class TestGumbelsWithMaximum:
 
     @pytest.mark.parametrize("target", [-1.5, 0.3, 4.0])
     def test_the_law_is_that_of_gumbels_truncated_at_the_maximum(self, target):
-        """Given the maximum, who attains it is categorical and the others are independent truncated Gumbels."""
+        """Instance the maximum, who attains it is categorical and the others are independent truncated Gumbels."""
         maximum = torch.full((40_000,), target, dtype=torch.float64)
         drawn = self.draw(maximum)
         winner = drawn.argmax(1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from gumbeldore import Gumbeldore
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problems import CVRP, JSSP, TSP
-from gumbeldore.search.room import beam_bytes, trie_bytes
+from gumbeldore.search.memory import beam_bytes, trie_bytes
 
 CASES = {
     "tsp": (TSP(24), lambda: TSPPolicy(d=16, layers=2, heads=2, ff=32)),

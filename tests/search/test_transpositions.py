@@ -12,11 +12,11 @@ from lattice import DEPTH, PROBLEMS, HashPolicy, tsp_sight
 from torch import Tensor
 from toys import TablePolicy, TreeProblem, random_trees
 
-from gumbeldore.cli.run_settings import SamplerSettings
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import ContractError
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP
+from gumbeldore.runs.settings import SamplerSettings
 from gumbeldore.search.expansion import Search
 from gumbeldore.search.samplers import (
     BeamSearch,

@@ -13,8 +13,8 @@ from kits import KITS
 
 from gumbeldore import BeamSearch, Greedy
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.reading import read_file
-from gumbeldore.problems.solvers import Limit, SolverError
+from gumbeldore.io.reading import read_file
+from gumbeldore.solvers.outside import Limit, SolverError
 from gumbeldore.solving import refining, solve
 from gumbeldore.solving.refining import refinement
 from gumbeldore.solving.results import POLICY
@@ -32,7 +32,7 @@ def quick(monkeypatch):
 def test_an_outside_solver_goes_on_from_the_best_and_is_named(name, work, quick, instances, weights):
     polished = solve(instances / FILES[name], policy=weights[name], sampler=BeamSearch(2), polish=float(work))
     by = [stage.by for stage in polished.stages]
-    assert by == [POLICY, next(iter(KITS[name].polishers))]
+    assert by == [POLICY, next(iter(KITS[name].warm_started))]
     assert polished.cost == polished.stages[1].cost < polished.stages[0].cost
     assert polished.cost < 1.1 * polished.known
 
@@ -48,15 +48,15 @@ def test_the_local_search_has_a_stage_of_its_own(name, instances, weights):
 def test_a_start_is_never_made_worse(name, instances):
     """The published optimum stays, by the file's own rule."""
     kit, (given,) = read_file(instances / FILES[name])
-    (polisher,) = kit.polishers.values()
+    (polisher,) = kit.warm_started.values()
     known = {"jssp": solve_exactly}.get(name, solution_beside)(kit, given, instances / FILES[name])
     better = polisher(given, [known], Limit(None, 0.1 if name == "jssp" else 20), 1)
-    cost = given.cost or (lambda actions: -kit.form.verify(given.arrays, actions).objective)
+    cost = given.cost or (lambda actions: -kit.solution_format.verify(given.arrays, actions).objective)
     assert cost(better) == cost(known) == given.known
 
 
 def solution_beside(kit, given, path) -> list[int]:
-    from gumbeldore.problems.reading import read_solution
+    from gumbeldore.io.reading import read_solution
 
     export = next(iter(kit.exports.values()))
     beside = next(p for p in (path.with_suffix(".sol"), path.with_suffix(".opt.tour")) if p.is_file())
@@ -74,7 +74,7 @@ def test_without_an_installed_solver_the_local_search_polishes(instances, weight
     polished = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy(), polish=1.0)
     assert [stage.by for stage in polished.stages] == [POLICY, "local search"]
     assert polished.cost < polished.stages[0].cost
-    game = replace(KITS["gomoku"], polishers={"ortools": KITS["jssp"].polishers["ortools"]})  # has no local search
+    game = replace(KITS["gomoku"], warm_started={"ortools": KITS["jssp"].warm_started["ortools"]})  # has no local search
     with pytest.raises(SettingsError, match="`polish` for gomoku needs ortools, not installed"):
         refinement(game, game.problem, 0, 1.0)
 
@@ -85,7 +85,7 @@ def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(ins
 
     plain = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy())
     for polisher, notes in ((empty_handed, ["pyvrp: Found nothing."]), (lambda *_: [1, 1], [])):
-        kit = replace(KITS["tsp"], polishers={"pyvrp": polisher})
+        kit = replace(KITS["tsp"], warm_started={"pyvrp": polisher})
         polished = solve(instances / FILES["tsp"], policy=weights["tsp"], kit=kit, sampler=Greedy(), polish=1.0)
         assert [stage.cost for stage in polished.stages] == [plain.cost] * 2
         assert polished.notes == notes
@@ -97,7 +97,7 @@ def test_what_cannot_be_asked_for_is_refused_by_name():
         refinement(KITS["gomoku"], KITS["gomoku"].problem, 1, None)
     with pytest.raises(SettingsError, match="`polish` must be above 0 seconds"):
         refinement(KITS["jssp"], shop, 0, -1.0)
-    with pytest.raises(SettingsError, match="a kit with `polishers`"):
+    with pytest.raises(SettingsError, match="a kit with `warm_started`"):
         refinement(KITS["gomoku"], KITS["gomoku"].problem, 0, 1.0)
     assert refinement(KITS["jssp"], shop, 0, None) is None
     assert util.find_spec("ortools") is None or refinement(KITS["jssp"], shop, 0, 2.0).name == "ortools"
@@ -111,5 +111,5 @@ def test_ctrl_c_ends_cp_sat_at_once_and_still_works_afterwards(instances):
     timer = threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        kit.polishers["ortools"](given, start, Limit(None, 1e6), 0)  # weeks, if it could not be ended
+        kit.warm_started["ortools"](given, start, Limit(None, 1e6), 0)  # weeks, if it could not be ended
     assert signal.getsignal(signal.SIGINT) is before

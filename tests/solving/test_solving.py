@@ -14,11 +14,11 @@ from kits import KITS
 import gumbeldore
 from gumbeldore import BeamSearch, Greedy, Gumbeldore
 from gumbeldore.errors import CheckpointError, SettingsError
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.policy_files import load_policy
-from gumbeldore.problems.reading import read_file, read_solution
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.policy_files import load_policy
+from gumbeldore.io.reading import read_file, read_solution
+from gumbeldore.kits.kit import Instance
+from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.solving import Better, Effort, Failure, Job, Result, Solving
 from gumbeldore.solving.files import files_in, read_jobs
 from gumbeldore.solving.jobs import LARGE, NEAREST, batches
@@ -62,7 +62,8 @@ def test_the_rule_of_the_file_picks_among_the_best_sequences(instances):
     """Distances that are rounded, or on a globe, may rank sequences otherwise than those in the plane."""
     kit, (given,) = read_file(instances / "ulysses16.tsp")
     plain = [
-        -KITS["tsp"].form.verify(given.arrays, actions).objective for actions in (list(range(1, 16)), list(range(15, 0, -1)))
+        -KITS["tsp"].solution_format.verify(given.arrays, actions).objective
+        for actions in (list(range(1, 16)), list(range(15, 0, -1)))
     ]
     backwards = lambda actions: 1.0 if actions[0] == 15 else 2.0  # noqa: E731
     found = Found(
@@ -82,7 +83,7 @@ def test_instances_with_nothing_to_search_are_answered_at_once(weights, tmp_path
 
 
 def test_a_file_of_several_instances_needs_solve_all(weights, tmp_path):
-    write_instances(tmp_path / "set.npz", TSPRecipe(5, 3, 1).generate())
+    write_instances(tmp_path / "set.npz", TSPGenerator(5, 3, 1).generate())
     with pytest.raises(SettingsError, match="holds 3 instances: use `solve_all`"):
         gumbeldore.solve(tmp_path / "set.npz", policy=weights["tsp"], sampler=Greedy())
     results = gumbeldore.solve_all([tmp_path / "set.npz"], policy=load_policy(weights["tsp"]), sampler=Greedy())
@@ -125,7 +126,7 @@ def test_better_solutions_are_told_as_they_come_and_kept_after_an_interrupt(inst
 
 
 def test_workers_find_the_same_and_one_failure_is_not_the_end(instances, weights, tmp_path):
-    write_instances(tmp_path / "set.npz", TSPRecipe(6, 5, 1).generate())
+    write_instances(tmp_path / "set.npz", TSPGenerator(6, 5, 1).generate())
     policies = {"tsp": load_policy(weights["tsp"])}
     alone, together = (Solving(jobs_of(tmp_path / "set.npz"), policies, Effort(BeamSearch(3)), workers=n) for n in (0, 2))
     events = [list(alone), list(together)]
@@ -135,7 +136,7 @@ def test_workers_find_the_same_and_one_failure_is_not_the_end(instances, weights
 
 
 def test_a_failure_in_the_search_is_told_and_the_others_are_solved(weights, tmp_path, monkeypatch):
-    write_instances(tmp_path / "set.npz", TSPRecipe(6, 2, 1).generate())
+    write_instances(tmp_path / "set.npz", TSPGenerator(6, 2, 1).generate())
     jobs = jobs_of(tmp_path / "set.npz")
     good, bad = jobs[0], replace(jobs[1], given=replace(jobs[1].given, scale=2.0))  # costs do not fit
     solving = Solving([good, bad], {"tsp": load_policy(weights["tsp"])}, Effort(Greedy()))
@@ -148,7 +149,7 @@ def test_a_failure_in_the_search_is_told_and_the_others_are_solved(weights, tmp_
 def test_large_routes_go_on_to_near_nodes_only_unless_told_otherwise():
     def state(cities: int, nearest: int | None):
         arrays = {"coordinates": np.random.RandomState(0).uniform(size=(cities, 2))}
-        (batch,) = batches([Job(KITS["tsp"], Given(arrays, arrays))], [0], nearest=nearest)
+        (batch,) = batches([Job(KITS["tsp"], Instance(arrays, arrays))], [0], nearest=nearest)
         return int(batch.problem.mask(batch.state).sum())
 
     assert state(LARGE, None) == LARGE - 1
@@ -178,7 +179,7 @@ def test_policies_are_found_or_missed_in_one_line(weights, tmp_path):
 
 
 def test_names_of_files_are_never_the_same(tmp_path):
-    given = Given({}, {})
+    given = Instance({}, {})
     files = [(tmp_path / "a" / "x.tsp", 0), (tmp_path / "b" / "X.tsp", 0), (tmp_path / "set.npz", 0), (tmp_path / "set.npz", 1)]
     found = Found([], 0, 1.0, 0, 0, 0.0)
     results = [Result(Job(KITS["tsp"], given, path, row), (), [], found) for path, row in files]
@@ -186,7 +187,7 @@ def test_names_of_files_are_never_the_same(tmp_path):
 
 
 def test_pictures_are_capped_with_a_message(weights, tmp_path):
-    write_instances(tmp_path / "set.npz", TSPRecipe(5, 3, 1).generate())
+    write_instances(tmp_path / "set.npz", TSPGenerator(5, 3, 1).generate())
     results = gumbeldore.solve_all([tmp_path / "set.npz"], policy=weights["tsp"], sampler=Greedy())
     lines = save(results, tmp_path / "out", [each.record() for each in results], pictures=2)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(

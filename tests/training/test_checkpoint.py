@@ -12,9 +12,9 @@ from safetensors.torch import save_file
 
 from gumbeldore.errors import CheckpointError, DiskFullError
 from gumbeldore.files import write_atomically
+from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.policy import Network
-from gumbeldore.problems.policy_files import load_policy, save_policy
 from gumbeldore.training.checkpoint import Checkpoints, MetricsFile, load_state, read_metrics, save_state
 
 

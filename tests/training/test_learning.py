@@ -12,14 +12,14 @@ import torch
 from kits import SOLVERS
 from routing import seeded
 
-from gumbeldore.cli.catalogue import CATALOGUE
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import new_policy
-from gumbeldore.cli.settings import merged
-from gumbeldore.problems.cvrp.instances import CVRPRecipe
-from gumbeldore.problems.jssp.instances import JSSPRecipe
-from gumbeldore.problems.solvers import Limit
-from gumbeldore.problems.tsp.instances import TSPRecipe
+from gumbeldore.problems.cvrp.instances import CVRPGenerator
+from gumbeldore.problems.jssp.instances import JSSPGenerator
+from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.runs.presets import CATALOGUE
+from gumbeldore.runs.records import merged
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.training import new_policy
+from gumbeldore.solvers.outside import Limit
 from gumbeldore.training import greedy_objective, imitate, self_improve
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # twice as fast; shapes are checked elsewhere
@@ -89,14 +89,14 @@ WORK = Limit(None, 20)  # by iterations or deterministic time: the same on a bus
 
 
 @pytest.mark.parametrize(
-    ("name", "recipe"),
-    [("tsp", TSPRecipe(8, 50)), ("cvrp", CVRPRecipe(6, 15, 40)), ("jssp", JSSPRecipe(4, 4, 40))],
+    ("name", "generator"),
+    [("tsp", TSPGenerator(8, 50)), ("cvrp", CVRPGenerator(6, 15, 40)), ("jssp", JSSPGenerator(4, 4, 40))],
     ids=["tsp", "cvrp", "jssp"],
 )
-def test_a_few_epochs_on_expert_solutions_improve_on_the_start(name, recipe):
+def test_a_few_epochs_on_expert_solutions_improve_on_the_start(name, generator):
     solver = next(iter(SOLVERS[name]))
     pytest.importorskip(solver)
-    instances = recipe.generate()
+    instances = generator.generate()
     solved = [SOLVERS[name][solver](instances.instance(index), WORK, index) for index in range(len(instances))]
     dataset = instances.labelled([s.actions for s in solved], solver).dataset()
     run = settings(name, "supervised-small")

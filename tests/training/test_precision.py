@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from gumbeldore import ContractError, Greedy
-from gumbeldore.cli.catalogue import CATALOGUE
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
+from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.training import TrainingSettings
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.workers import Workers, _begun

@@ -12,16 +12,16 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore import Gumbeldore
-from gumbeldore.cli import runs
-from gumbeldore.cli.runs import pick_workers
 from gumbeldore.networks import native
+from gumbeldore.parallel.pool import WorkerError
+from gumbeldore.parallel.processes import Processes
 from gumbeldore.policies import GomokuPolicy, TSPPolicy
 from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
+from gumbeldore.runs import training as runs
+from gumbeldore.runs.training import pick_workers
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
-from gumbeldore.training.crew import WorkerError
-from gumbeldore.training.processes import Processes
 from gumbeldore.training.workers import Workers, can_be_cut, cut
 
 CITIES = 7
@@ -191,23 +191,23 @@ def give_process_number():
 
 
 def test_processes_are_started_once_and_one_run_ends_before_the_next():
-    with Processes(give_process_number, 2) as crew:
-        seen = {pid for _ in range(3) for _, pid in crew.run(dict.fromkeys(range(8), 0))}
+    with Processes(give_process_number, 2) as pool:
+        seen = {pid for _ in range(3) for _, pid in pool.run(dict.fromkeys(range(8), 0))}
         assert 1 <= len(seen) <= 2
         assert os.getpid() not in seen
-        unfinished = crew.run({0: 0})
+        unfinished = pool.run({0: 0})
         with pytest.raises(ValueError, match="still at another run"):
-            crew.run({0: 0})
+            pool.run({0: 0})
         list(unfinished)
-        assert len(list(crew.run({0: 0}))) == 1
+        assert len(list(pool.run({0: 0}))) == 1
     with pytest.raises(ValueError, match="have ended"):
-        crew.run({0: 0})
+        pool.run({0: 0})
 
 
 def test_leaving_a_run_early_ends_the_processes():
-    crew = Processes(give_process_number, 1)
-    results = crew.run(dict.fromkeys(range(5), 0))
+    pool = Processes(give_process_number, 1)
+    results = pool.run(dict.fromkeys(range(5), 0))
     next(results)
     results.close()
     with pytest.raises(ValueError, match="have ended"):
-        crew.run({0: 0})
+        pool.run({0: 0})

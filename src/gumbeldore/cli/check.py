@@ -10,15 +10,15 @@ import torch
 import tyro
 from rich.console import Console
 
-from gumbeldore.cli.catalogue import Entry
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_folder import RUN
-from gumbeldore.cli.run_settings import RunSettings
 from gumbeldore.conformance import check_problem
 from gumbeldore.errors import CheckpointError, ContractError, require
+from gumbeldore.kits.instances import row_arrays
+from gumbeldore.kits.mixture import AnyOf
 from gumbeldore.problem import Problem
-from gumbeldore.problems.instances import row_arrays
-from gumbeldore.problems.mixture import AnyOf
+from gumbeldore.runs.folder import RUN
+from gumbeldore.runs.presets import Entry
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.samplers import StochasticBeamSearch
 from gumbeldore.training.checkpoint import load_state
 from gumbeldore.training.divergence import Examined, examined
@@ -57,7 +57,7 @@ def check(entry: Entry, settings: CheckSettings, console: Console | None = None)
     console = console or Console()
     generator = torch.Generator().manual_seed(settings.seed)
     run = entry.settings()
-    for problem in variants(run.training_problem):
+    for problem in parts(run.training_problem):
         console.print(f"Checking {problem} ...", highlight=False, markup=False)
         check_problem(problem, generator=generator)
     verified = check_solutions(entry, run.training_problem, generator)
@@ -78,7 +78,7 @@ def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined
     return found
 
 
-def variants(problem: Problem[Any]) -> tuple[Problem[Any], ...]:
+def parts(problem: Problem[Any]) -> tuple[Problem[Any], ...]:
     """The problems that a mixture draws from, or the one there is."""
     return problem.problems if isinstance(problem, AnyOf) else (problem,)
 
@@ -88,7 +88,7 @@ def check_solutions(entry: Entry, problem: Problem[Any], generator: torch.Genera
     policy = entry.build(entry.settings())
     state = problem.generate(COUNT, generator=generator)
     solutions = StochasticBeamSearch(4, 1)(problem, policy, state, generator=generator)
-    verify = entry.kit.form.verify
+    verify = entry.kit.solution_format.verify
     if verify is None:
         return "its network gives logits for it; it has no verifier (`form.verify`), so objectives were not checked"
     for row in range(COUNT):

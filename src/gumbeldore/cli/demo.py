@@ -18,24 +18,24 @@ from rich.console import Console
 from rich.progress import Progress, track
 from rich.table import Table
 
-from gumbeldore.cli.catalogue import Entry, entry
 from gumbeldore.cli.generate import generated
 from gumbeldore.cli.label import solve_instance
-from gumbeldore.cli.run_folder import FILES, SETTINGS, RunFolder
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import pick_device, train
-from gumbeldore.cli.settings import as_plain
 from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.kit import Kit
+from gumbeldore.local_search.search import available
+from gumbeldore.parallel.processes import in_order, in_processes
 from gumbeldore.policy import Network
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.local_search import available
-from gumbeldore.problems.solvers import MINUTE, Solved
+from gumbeldore.runs.folder import FILES, SETTINGS, RunFolder
+from gumbeldore.runs.presets import Entry, entry
+from gumbeldore.runs.records import as_plain
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.training import pick_device, train
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
-from gumbeldore.training.processes import in_order, in_processes
+from gumbeldore.solvers.outside import MINUTE, Solved
 
 PROBLEM, SET, LARGER, EXACT = "tsp", "tsp20", "tsp50", "ortools"
 """What is demonstrated: a problem, the standard sets whose first instances are solved, and the solver that proves optima."""
@@ -88,7 +88,7 @@ def _larger(problem: Entry, policy: Network, count: int, console: Console) -> di
     unseen = generated(replace(recipe, count=count))
     solved = _solved(problem.kit, policy, unseen, SAMPLERS, console)
     state, best = unseen.state(), torch.tensor(solved[-1].tours)
-    polished = unseen.kind.problem.polish(state, best, effort=LONG, seeds=torch.arange(count))
+    polished = unseen.kind.problem.local_search(state, best, effort=LONG, seeds=torch.arange(count))
     lengths = _verified(problem.kit, unseen, polished.tolist())
     console.print(_table("TSP-50, by the same policy, gap to the best tours of a long local search", solved, lengths))
     return {f"{LARGER} {each.name}": each.gap(lengths) for each in solved}
@@ -169,8 +169,8 @@ def _solved(kit: Kit, policy: Network, instances: InstanceSet, samplers: dict[st
 
 def _verified(kit: Kit, instances: InstanceSet, tours: Sequence[list[int]]) -> NDArray[np.float64]:
     """The lengths of the tours of the first instances."""
-    assert kit.form.verify is not None
-    verdicts = [kit.form.verify(instances.instance(index), tour) for index, tour in enumerate(tours)]
+    assert kit.solution_format.verify is not None
+    verdicts = [kit.solution_format.verify(instances.instance(index), tour) for index, tour in enumerate(tours)]
     for verdict in verdicts:
         assert verdict.feasible, verdict.reason
     return np.array([-verdict.objective for verdict in verdicts])
@@ -193,9 +193,9 @@ def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], so
     index = int((greedy.lengths / references).argmax())
     shown = [(each.name.split(",")[0], each.tours[index], each.lengths[index]) for each in (greedy, *others)]
     shown.append(("optimal", optimal[index].actions, references[index]))
-    assert kit.form.compare is not None
+    assert kit.solution_format.compare is not None
     titles = [f"{name}\n{length:.3f}" for name, _, length in shown]
-    kit.form.compare(folder / "tours.png", unseen.instance(index), [tour for _, tour, _ in shown], titles)
+    kit.solution_format.compare(folder / "tours.png", unseen.instance(index), [tour for _, tour, _ in shown], titles)
 
 
 def _tracked(tours: Iterable[Solved], total: int, console: Console) -> Iterable[Solved]:

@@ -139,6 +139,6 @@ def _terminable() -> Iterator[None]:
 
 
 def _overview() -> str:
-    from gumbeldore.cli.catalogue import names
+    from gumbeldore.runs.presets import names
 
     return OVERVIEW.format(problems=", ".join(names()))

@@ -13,7 +13,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gumbeldore.cli.bars import counter
 from gumbeldore.cli.method_names import BASELINES, SAMPLERS, baseline_named, sampler_named
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
@@ -21,15 +20,16 @@ from gumbeldore.evaluation import Evaluation, Method, NamedSet, PolicyMethod, Re
 from gumbeldore.evaluation.elsewhere import SolutionsMethod
 from gumbeldore.evaluation.tables import HEADINGS, caption, shown
 from gumbeldore.files import check_writable, locked
+from gumbeldore.io.instance_files import read_instances
+from gumbeldore.io.policy_files import POLICY
+from gumbeldore.io.shipped import choose
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.kit import Kit
 from gumbeldore.networks.layers import slow_note
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.policy import Network
-from gumbeldore.problems.instance_files import read_instances
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.policy_files import POLICY
-from gumbeldore.problems.shipped import choose
+from gumbeldore.runs.bars import counter
 from gumbeldore.solving.policies import policy_for
-from gumbeldore.training.cluster import Cluster
 
 WIDE = 120
 """Columns of a window in which a row fits into one line."""
@@ -60,7 +60,7 @@ class EvaluateSettings:
     cluster: str | None = None  # instead: a Ray cluster (local, auto, HOST:PORT, ray://HOST:PORT), with a process per core
 
     @property
-    def crew(self) -> int | Cluster:
+    def pool(self) -> int | Cluster:
         return self.workers if self.cluster is None else Cluster(self.cluster)
 
 
@@ -81,7 +81,7 @@ def about(kit: Kit) -> str:
     return (
         f"{EvaluateSettings.__doc__}\n\nStandard sets: {', '.join(kit.standard) or 'none'}.\n"
         f"Samplers: {SAMPLERS}; options after commas: sigma=0.05, p=0.8 (or p=0.95..1, from the first round to the last), "
-        f"either may be auto, variants=8, nearest=250.\nBaselines, as {BASELINES}:\n{known}"
+        f"either may be auto, augmentations=8, nearest=250.\nBaselines, as {BASELINES}:\n{known}"
     )
 
 
@@ -122,7 +122,7 @@ def _run(evaluation: Evaluation, settings: EvaluateSettings, console: Console) -
         console.print(f"{evaluation.kept} answers are there already.", highlight=False)
     done, total = evaluation.kept, evaluation.total
     try:
-        with closing(evaluation.run(settings.crew)) as steps, counter(console, "evaluating", done, total) as count:
+        with closing(evaluation.run(settings.pool)) as steps, counter(console, "evaluating", done, total) as count:
             for step in steps:
                 done = step.done
                 count(done, f"{step.method.name} on {step.named.name}")

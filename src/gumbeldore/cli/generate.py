@@ -12,9 +12,9 @@ from rich.console import Console
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.files import check_writable, remove_parts
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.kit import Kit, Recipe
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.kit import InstanceGenerator, Kit
 
 R = TypeVar("R")
 
@@ -39,7 +39,7 @@ def command(arguments: list[str]) -> None:
 def options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore generate` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe = kit.need("recipes of random instances", "recipe")
+    recipe = kit.need("generators of random instances", "generator")
     return GenerateSettings[recipe], f"{GenerateSettings.__doc__}\n\n{standard_sets(kit)}"  # type: ignore[valid-type]
 
 
@@ -60,7 +60,7 @@ def check_out(out: Path) -> None:
     remove_parts(out.parent, [out.name])
 
 
-def generated(recipe: Recipe) -> InstanceSet:
+def generated(recipe: InstanceGenerator) -> InstanceSet:
     """The instances of a recipe; an error if they are too many for the memory, or for an array."""
     try:
         return recipe.generate()
@@ -74,7 +74,7 @@ def standard_sets(kit: Kit) -> str:
     return f"Standard test sets: {', '.join(kit.standard) or 'none'}."
 
 
-def chosen(kit: Kit, recipe: Any, standard: str | None) -> Recipe:
+def chosen(kit: Kit, recipe: Any, standard: str | None) -> InstanceGenerator:
     """The recipe, or the standard set that is asked for by name."""
     if standard is None:
         return recipe

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gumbeldore.cli.catalogue import SUPERVISED
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_folder import LABELS, LABELS_HASH
 from gumbeldore.cli.run_options import early_options, options_of, run_settings, saved_changes, sizes_of
-from gumbeldore.cli.runs import file_hash, imitate
-from gumbeldore.cli.settings import merged
 from gumbeldore.errors import SettingsError, require
-from gumbeldore.problems.instance_files import read_instances
-from gumbeldore.problems.instances import largest
+from gumbeldore.io.instance_files import read_instances
+from gumbeldore.kits.instances import largest
+from gumbeldore.runs.folder import LABELS, LABELS_HASH
+from gumbeldore.runs.presets import SUPERVISED
+from gumbeldore.runs.records import merged
+from gumbeldore.runs.training import file_hash, imitate
 
 
 def command(arguments: list[str]) -> None:

@@ -10,10 +10,10 @@ import tyro
 from rich.console import Console
 
 from gumbeldore.errors import require
-from gumbeldore.problems.importing import import_instances, import_policy
-from gumbeldore.problems.instance_files import write_instances
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import save_policy
+from gumbeldore.io.importing import import_instances, import_policy
+from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.policy_files import save_policy
+from gumbeldore.kits.instances import InstanceSet
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gumbeldore.problems.finding import kit_named, kit_names
-from gumbeldore.problems.policy_files import policy_file, read_weights
-from gumbeldore.problems.shipped import manifest_beside, shipped
+from gumbeldore.io.policy_files import policy_file, read_weights
+from gumbeldore.io.shipped import manifest_beside, shipped
+from gumbeldore.kits.registry import kit_named, kit_names
 from gumbeldore.solving.policies import is_a_name
 
 

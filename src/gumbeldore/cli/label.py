@@ -19,19 +19,19 @@ from typing import Annotated, Any, Generic
 import tyro
 from rich.console import Console
 
-from gumbeldore.cli.bars import counter
 from gumbeldore.cli.generate import R, check_out, chosen, generated, standard_sets
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import CheckpointError, GumbeldoreError, require
 from gumbeldore.files import locked, write_atomically
-from gumbeldore.problems.baselines import OWN, check_work
-from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.instance_files import read_instances, write_instances
-from gumbeldore.problems.instances import Arrays, InstanceSet, Kind
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.solvers import SHORT, Limit, Solved, Solver, SolverError
-from gumbeldore.training.cluster import Cluster
-from gumbeldore.training.processes import in_processes
+from gumbeldore.io.instance_files import read_instances, write_instances
+from gumbeldore.kits.baselines import OWN, check_work
+from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
+from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.registry import kit_named
+from gumbeldore.parallel.cluster import Cluster
+from gumbeldore.parallel.processes import in_processes
+from gumbeldore.runs.bars import counter
+from gumbeldore.solvers.outside import SHORT, Limit, Solved, Solver, SolverError
 
 JOURNAL = "gumbeldore-labels-1"
 
@@ -119,7 +119,7 @@ def solve_instance(solver: Solver, limit: Limit, task: tuple[int, Arrays]) -> So
     return solver(instance, limit, index)
 
 
-def checked(kind: Kind, solver: str, index: int, instance: Arrays, solved: Solved) -> Solved:
+def checked(kind: InstanceSchema, solver: str, index: int, instance: Arrays, solved: Solved) -> Solved:
     """The same solution with its cost as independent code computes it; an error if it is infeasible or worse than claimed."""
     verdict = kind.verify(instance, solved.actions)
     if not verdict.feasible:
@@ -206,7 +206,7 @@ def command(arguments: list[str]) -> None:
 def options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore label` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe, solvers = kit.need("recipes of random instances", "recipe"), kit.need("solvers to label with", "experts")
+    recipe, solvers = kit.need("generators of random instances", "generator"), kit.need("solvers to label with", "experts")
     return LabelSettings[recipe], f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. {standard_sets(kit)}"  # type: ignore[valid-type]
 
 

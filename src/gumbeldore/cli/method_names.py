@@ -13,13 +13,13 @@ from typing import Literal
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.evaluation import BaselineMethod
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.solvers import Limit, SolverError
+from gumbeldore.kits.kit import Kit
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import PRESETS, preset
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
+from gumbeldore.solvers.outside import Limit, SolverError
 
 SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, step:32x10, adaptive:128 or adaptive,evaluations=1000, preset:best"
 BASELINES = "NAME, NAME:2s (seconds) or NAME:work=1000"
@@ -107,15 +107,15 @@ def sampler_named(text: str) -> tuple[Sampler, int | None]:
     spec = Spec.of(text)
     require(spec.kind in _SAMPLERS, f"Unknown sampler `{spec.kind}` in `{text}`. Samplers look like {SAMPLERS}.")
     sampler = _SAMPLERS[spec.kind](spec)
-    nearest, variants = spec.whole("nearest", 0), spec.whole("variants", 1)
+    nearest, augmentations = spec.whole("nearest", 0), spec.whole("augmentations", 1)
     spec.finish()
-    return sampler if variants == 1 else _varied(text, sampler, variants), nearest or None
+    return sampler if augmentations == 1 else _varied(text, sampler, augmentations), nearest or None
 
 
-def _varied(text: str, sampler: Sampler, variants: int) -> Sampler:
+def _varied(text: str, sampler: Sampler, augmentations: int) -> Sampler:
     names = [f.name for f in fields(sampler)]  # type: ignore[arg-type]
-    require("variants" in names, f"`variants` cannot be given in `{text}`: this sampler chooses them itself.")
-    return replace(sampler, variants=variants)  # type: ignore[type-var]
+    require("augmentations" in names, f"`augmentations` cannot be given in `{text}`: this sampler chooses them itself.")
+    return replace(sampler, augmentations=augmentations)  # type: ignore[type-var]
 
 
 def _greedy(spec: Spec) -> Sampler:

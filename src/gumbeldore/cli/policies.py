@@ -11,8 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from gumbeldore.problems.finding import kit_named, kit_names
-from gumbeldore.problems.shipped import Shipped, shipped
+from gumbeldore.io.shipped import Shipped, shipped
+from gumbeldore.kits.registry import kit_named, kit_names
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from gumbeldore.cli.catalogue import Entry, entry, names
-from gumbeldore.cli.settings import read_settings
 from gumbeldore.errors import SettingsError
+from gumbeldore.runs.presets import Entry, entry, names
+from gumbeldore.runs.records import read_settings
 
 
 def take_entry(command: str, arguments: list[str]) -> tuple[Entry, list[str]]:

@@ -12,14 +12,14 @@ import tyro
 from rich.console import Console
 from rich.progress import track
 
-from gumbeldore.cli.catalogue import Entry, entry, entry_of_file
 from gumbeldore.cli.report_pictures import solved_pictures
 from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.files import write_atomically
-from gumbeldore.problems.policy_files import POLICY
-from gumbeldore.watching.comparison import sections
-from gumbeldore.watching.folders import Found, read_folders
-from gumbeldore.watching.page import Page, Picture, render
+from gumbeldore.io.policy_files import POLICY
+from gumbeldore.runs.comparison import sections
+from gumbeldore.runs.folders import Found, read_folders
+from gumbeldore.runs.page import Page, Picture, render
+from gumbeldore.runs.presets import Entry, entry, entry_of_file
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,18 @@ from typing import Any
 
 import torch
 
-from gumbeldore.cli.catalogue import Entry
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.problems.instances import row_arrays
-from gumbeldore.problems.policy_files import POLICY, load_policy
+from gumbeldore.io.policy_files import POLICY, load_policy
+from gumbeldore.kits.instances import row_arrays
+from gumbeldore.runs.folders import Run
+from gumbeldore.runs.page import Picture
+from gumbeldore.runs.presets import Entry
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.samplers import Greedy
-from gumbeldore.watching.folders import Run
-from gumbeldore.watching.page import Picture
 
 
 def solved_pictures(run: Run, entry: Entry, count: int, seed: int) -> list[Picture]:
     """Solves the first validation instances of a run with its best policy and its own sampler, and draws the solutions."""
-    draw = entry.kit.need("pictures of solutions", "form").draw
+    draw = entry.kit.need("pictures of solutions", "solution_format").draw
     if draw is None:
         return []
     settings = _settings(run, entry)

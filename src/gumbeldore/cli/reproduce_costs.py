@@ -8,17 +8,17 @@ from typing import Any
 
 import torch
 
-from gumbeldore.cli.catalogue import entry
 from gumbeldore.cli.label import choose_solver
 from gumbeldore.cli.method_names import sampler_named
 from gumbeldore.cli.reproduce_steps import Workshop, chosen_instances, limit_of, settings_of
 from gumbeldore.evaluation import PolicyMethod
 from gumbeldore.evaluation.sets import NamedSet
+from gumbeldore.kits.registry import kit_named
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
-from gumbeldore.problems.finding import kit_named
 from gumbeldore.reproduction import Evaluate, Imitate, Instances, Label, Plan, Step, Train
 from gumbeldore.reproduction.costs import Cost, Rollout, rollout, sequences, training
+from gumbeldore.runs.presets import entry
 
 
 def described(step: Step) -> str:

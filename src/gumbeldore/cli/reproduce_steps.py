@@ -17,23 +17,23 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gumbeldore.cli.catalogue import Entry, entry
 from gumbeldore.cli.generate import generated
 from gumbeldore.cli.label import label
 from gumbeldore.cli.method_names import sampler_named
-from gumbeldore.cli.run_folder import METRICS, RunFolder
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import imitate, train
 from gumbeldore.evaluation import Evaluation, NamedSet, PolicyMethod, Report
 from gumbeldore.files import write_atomically
+from gumbeldore.io.instance_files import read_instances
+from gumbeldore.io.policy_files import POLICY, load_policy
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.registry import kit_named
 from gumbeldore.policy import Network
-from gumbeldore.problems.finding import kit_named
-from gumbeldore.problems.instance_files import read_instances
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.policy_files import POLICY, load_policy
-from gumbeldore.problems.solvers import Limit
 from gumbeldore.reproduction import Evaluate, Expert, Imitate, Instances, Label, Results, Step, Train
 from gumbeldore.reproduction.steps import digest
+from gumbeldore.runs.folder import METRICS, RunFolder
+from gumbeldore.runs.presets import Entry, entry
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.training import imitate, train
+from gumbeldore.solvers.outside import Limit
 from gumbeldore.solving.policies import policy_for
 from gumbeldore.training.checkpoint import read_metrics
 
@@ -199,7 +199,9 @@ def limit_of(expert: Expert) -> Limit:
 def chosen_instances(problem: str, given: Instances) -> InstanceSet:
     """A standard set, or the instances of a recipe."""
     kit = kit_named(problem)
-    return generated(kit.standard[given.standard] if given.standard else kit.need("recipes", "recipe")(**given.recipe))
+    return generated(
+        kit.standard[given.standard] if given.standard else kit.need("instance generators", "generator")(**given.recipe)
+    )
 
 
 def _first(instances: InstanceSet, count: int | None) -> InstanceSet:

@@ -11,14 +11,14 @@ from typing import Any
 
 import tyro
 
-from gumbeldore.cli.catalogue import SUPERVISED, Entry
-from gumbeldore.cli.run_folder import START, START_HASH, RunFolder
-from gumbeldore.cli.run_settings import RunSettings
-from gumbeldore.cli.runs import file_hash, pick_workers
-from gumbeldore.cli.settings import read_settings
 from gumbeldore.errors import require
-from gumbeldore.problems.policy_files import read_weights
-from gumbeldore.training.cluster import Cluster
+from gumbeldore.io.policy_files import read_weights
+from gumbeldore.parallel.cluster import Cluster
+from gumbeldore.runs.folder import START, START_HASH, RunFolder
+from gumbeldore.runs.presets import SUPERVISED, Entry
+from gumbeldore.runs.records import read_settings
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.training import file_hash, pick_workers
 
 
 def early_options(arguments: list[str], folder: str, labels: bool = False) -> tuple[argparse.Namespace, list[str]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from gumbeldore.cli import solve_files, solve_problem
-from gumbeldore.cli.catalogue import names
 from gumbeldore.errors import SettingsError
+from gumbeldore.runs.presets import names
 
 USAGE = """Usage: gumbeldore solve FILE... | FOLDER \\[options]     [dim]# TSPLIB, CVRPLIB, job shops, points, .npz: the problem is guessed[/dim]
        gumbeldore solve PROBLEM \\[options]            [dim]# random instances[/dim]

@@ -11,15 +11,15 @@ from typing import Any, Literal
 import tyro
 from rich.console import Console
 
-from gumbeldore.cli.catalogue import entry
 from gumbeldore.cli.dispatch import STOPPED
-from gumbeldore.cli.runs import pick_device, pick_workers
 from gumbeldore.cli.solve_display import Display, show_failures, show_notes, show_results
 from gumbeldore.cli.solve_sampler import OwnSampler
 from gumbeldore.errors import GumbeldoreError, require
 from gumbeldore.files import check_writable
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.training import pick_device, pick_workers
 from gumbeldore.solving.files import files_in, left_out, read_jobs
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import policy_for

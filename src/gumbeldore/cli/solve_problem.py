@@ -12,24 +12,24 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from gumbeldore.cli.catalogue import CATALOGUE, Entry
 from gumbeldore.cli.dispatch import STOPPED
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_settings import built
-from gumbeldore.cli.runs import pick_device, pick_workers
-from gumbeldore.cli.settings import as_plain
 from gumbeldore.cli.solve_display import Display
 from gumbeldore.cli.solve_sampler import SolveSampler
 from gumbeldore.errors import CheckpointError, ContractError, require
 from gumbeldore.files import check_writable
+from gumbeldore.io.policy_files import load_policy, policy_file, read_weights
+from gumbeldore.io.reading import read_file
+from gumbeldore.kits.instances import InstanceSet, row_arrays
+from gumbeldore.kits.kit import Instance, Kit, Record, StateGenerator
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.problems.geometry import check_nearest
-from gumbeldore.problems.instances import InstanceSet, row_arrays
-from gumbeldore.problems.kit import Given, Kit, Record, StateRecipe
-from gumbeldore.problems.policy_files import load_policy, policy_file, read_weights
-from gumbeldore.problems.reading import read_file
+from gumbeldore.runs.presets import CATALOGUE, Entry
+from gumbeldore.runs.records import as_plain
+from gumbeldore.runs.settings import built
+from gumbeldore.runs.training import pick_device, pick_workers
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import is_a_name, policy_for
 from gumbeldore.solving.results import Result, shown
@@ -101,7 +101,7 @@ def command(arguments: list[str]) -> int:
 
 def options(entry: Entry) -> tuple[Any, str]:
     """The settings of `gumbeldore solve` for one problem with its own defaults, and their description."""
-    usual, recipe = entry.settings("paper" if "paper" in entry.presets() else None).sampler, default_recipe(entry)
+    usual, recipe = entry.settings("paper" if "paper" in entry.presets() else None).sampler, default_generator(entry)
     sampler = SolveSampler(method=usual.method, sigma=usual.sigma)
     base: Any = SolveSettings if entry.instances is None else FileSolveSettings
     if entry.kit.restrict is not None:
@@ -111,12 +111,12 @@ def options(entry: Entry) -> tuple[Any, str]:
     return base[own_recipe, Annotated[SolveSampler, tyro.conf.arg(default=sampler)]], str(base.__doc__)
 
 
-def default_recipe(entry: Entry) -> Any:
+def default_generator(entry: Entry) -> Any:
     """One random instance of the size that the small preset trains on."""
     small = entry.settings().problem
-    if entry.kit.recipe is None:
+    if entry.kit.generator is None:
         return RandomInstances(small)
-    plain, kind = as_plain(small), entry.kit.recipe
+    plain, kind = as_plain(small), entry.kit.generator
     return kind(**{f.name: plain[f.name] for f in fields(kind) if f.name in plain}, count=1)
 
 
@@ -165,7 +165,7 @@ def checked_policy(entry: Entry, named: str | Path | None) -> Network:
 def _jobs(entry: Entry, settings: SolveSettings[Any, Any], policy: Network, device: torch.device) -> list[Job]:
     if files := _files(entry, settings):
         return [Job(entry.kit, each, path, row) for path in files for row, each in enumerate(read_file(path, entry.kit)[1])]
-    if isinstance(settings.recipe, StateRecipe):
+    if isinstance(settings.recipe, StateGenerator):
         return _state_jobs(entry.kit, settings.recipe, policy, device)
     entry.kit.need("instance files", "instances")
     return _random_jobs(entry.kit, settings.recipe.generate())
@@ -178,7 +178,7 @@ def _files(entry: Entry, settings: SolveSettings[Any, Any]) -> tuple[Path, ...]:
     both = bool(settings.instances and settings.instance)
     require(not both, "`instances` and `instance` both name files to solve: leave one of them out.")
     require(
-        replace(settings.recipe, seed=0) == replace(default_recipe(entry), seed=0),
+        replace(settings.recipe, seed=0) == replace(default_generator(entry), seed=0),
         f"`{'instances' if settings.instances else 'instance'}` names a file: leave out the options of random instances except --seed.",
     )
     return (settings.instance,) if settings.instance else settings.instances
@@ -186,13 +186,13 @@ def _files(entry: Entry, settings: SolveSettings[Any, Any]) -> tuple[Path, ...]:
 
 def _random_jobs(kit: Kit, drawn: InstanceSet) -> list[Job]:
     instances = [drawn.instance(row) for row in range(len(drawn))]
-    return [Job(kit, Given(arrays, arrays), row=row) for row, arrays in enumerate(instances)]
+    return [Job(kit, Instance(arrays, arrays), row=row) for row, arrays in enumerate(instances)]
 
 
-def _state_jobs(kit: Kit, recipe: StateRecipe, policy: Network, device: torch.device) -> list[Job]:
+def _state_jobs(kit: Kit, recipe: StateGenerator, policy: Network, device: torch.device) -> list[Job]:
     problem, state = recipe.states(policy, device)
     starts = [state.rows(slice(row, row + 1)).compact() for row in range(state.row_count)]
-    return [Job(kit, Given(row_arrays(start, 0), {}), row=row, start=(problem, start)) for row, start in enumerate(starts)]
+    return [Job(kit, Instance(row_arrays(start, 0), {}), row=row, start=(problem, start)) for row, start in enumerate(starts)]
 
 
 def _run(solving: Solving, console: Console) -> bool:
@@ -235,9 +235,11 @@ def _show(console: Console, entry: Entry, results: dict[int, Result]) -> None:
 
 def _save(folder: Path, entry: Entry, results: dict[int, Result], records: list[Record], console: Console) -> None:
     save_json(folder / "solutions.json", records)
-    first, form = next(iter(results.values())), entry.kit.form
+    first, form = next(iter(results.values())), entry.kit.solution_format
     if form.draw is None:
-        console.print(f"Saved {folder / 'solutions.json'}; {entry.name} has no picture (`form.draw`).", soft_wrap=True)
+        console.print(
+            f"Saved {folder / 'solutions.json'}; {entry.name} has no picture (`solution_format.draw`).", soft_wrap=True
+        )
         return
     form.draw(folder / form.picture, first.job.given.arrays, first.actions, f"{entry.cost} {shown(first.cost)}")
     console.print(f"Saved {folder / 'solutions.json'} and {folder / form.picture}.", soft_wrap=True)

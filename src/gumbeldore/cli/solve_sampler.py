@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
-from gumbeldore.cli.run_settings import SamplerSettings
 from gumbeldore.errors import require
+from gumbeldore.runs.settings import SamplerSettings
 from gumbeldore.search.samplers import BeamSearch, Greedy, Sampler
 
 METHODS = Literal[

@@ -16,12 +16,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from gumbeldore.cli.catalogue import entry_of_file
 from gumbeldore.errors import require
-from gumbeldore.watching import processes
-from gumbeldore.watching.braille import chart
-from gumbeldore.watching.durations import duration
-from gumbeldore.watching.folders import Run, read_run, seconds_of
+from gumbeldore.runs import process_info as processes
+from gumbeldore.runs.braille import chart
+from gumbeldore.runs.durations import duration
+from gumbeldore.runs.folders import Run, read_run, seconds_of
+from gumbeldore.runs.presets import entry_of_file
 
 COLOURS = {"running": "green", "finished": "green", "stopped": "yellow", "killed": "red", "failed": "red", "unknown": "yellow"}
 QUIET = 120.0  # seconds without a word from a run after which that is mentioned

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.cli.run_folder import LABELS
 from gumbeldore.cli.run_options import early_options, options_of, run_settings, saved_changes, sizes_of
-from gumbeldore.cli.runs import train
 from gumbeldore.errors import SettingsError
+from gumbeldore.runs.folder import LABELS
+from gumbeldore.runs.training import train
 
 
 def command(arguments: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from gumbeldore.conformance.augmentations import check_augmentations, check_reencoded
 from gumbeldore.conformance.checked import CheckedProblem
 from gumbeldore.conformance.checks import (
     check_dead_end_objective,
@@ -24,7 +25,6 @@ from gumbeldore.conformance.checks import (
     roll_out,
 )
 from gumbeldore.conformance.keys import check_key
-from gumbeldore.conformance.variants import check_rewritten, check_variants
 from gumbeldore.errors import require
 from gumbeldore.problem import Problem
 
@@ -42,8 +42,8 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     - `horizon`: an upper bound at every depth. `objective`: finite for finished rows.
     - `replay` of a roll-out reproduces it. `examples`: legal targets in unfinished states, drawn from `generator`.
     - `key`, if there is one: equal keys at equal depth of one instance mean equal masks and, action by action, equal rewards.
-    - `variants`, if there are any: the first is the instance, and solutions of all of them, `translated`, are worth the same.
-    - `rewritten`, if there is one: solutions in other forms are no worse, and worth the same when they are `translated` back.
+    - `augmentations`, if there are any: the first is the instance, and solutions of all of them, `inverse_transform`, are worth the same.
+    - `reencoded`, if there is one: solutions in other forms are no worse, and worth the same when they are `inverse_transform` back.
 
     A check of this kind finds faults; it cannot prove that there are none.
     """
@@ -61,5 +61,5 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     check_replay(checked, run, generator)
     check_examples(checked, run, generator)
     check_key(checked, initial, rows, generator)
-    check_variants(checked, initial, generator)
-    check_rewritten(checked, initial, generator)
+    check_augmentations(checked, initial, generator)
+    check_reencoded(checked, initial, generator)

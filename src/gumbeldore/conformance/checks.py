@@ -71,13 +71,13 @@ def check_generate(checked: CheckedProblem[S], rows: int, generator: torch.Gener
 
 
 def check_state(checked: CheckedProblem[S], state: S) -> None:
-    """Selecting, compacting, rebuilding and joining states loses nothing. `state` has one instance per row."""
+    """Selecting, compacting, reconstruction and joining states loses nothing. `state` has one instance per row."""
     kind, half = type(state), state.row_count // 2
     halves = [state.rows(slice(0, half)).compact(), state.rows(slice(half, state.row_count)).compact()]
     journeys = {
         "selecting all rows": state.rows(torch.arange(state.row_count, device=state.device)),
         "`compact`": state.compact(),
-        "rebuilding it from `tensors`": kind(**state.tensors()),
+        "reconstruction it from `tensors`": kind(**state.tensors()),
         "joining its two halves with `concatenate`": kind.concatenate(halves),
     }
     for journey, result in journeys.items():

@@ -12,8 +12,8 @@ import numpy as np
 
 from gumbeldore.errors import require
 from gumbeldore.evaluation.methods import MOST, Answer, Failure, Method
-from gumbeldore.problems.instances import Arrays, InstanceSet
-from gumbeldore.problems.kit import Given, Kit
+from gumbeldore.kits.instances import Arrays, InstanceSet
+from gumbeldore.kits.kit import Instance, Kit
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class SolutionsMethod(Method):
     def random(self) -> bool:
         return False
 
-    def together(self, kit: Kit, given: Given) -> int:
+    def together(self, kit: Kit, given: Instance) -> int:
         return MOST
 
-    def item(self, kit: Kit, instances: tuple[Given, ...], seeds: Sequence[int]) -> list[str]:
+    def item(self, kit: Kit, instances: tuple[Instance, ...], seeds: Sequence[int]) -> list[str]:
         return [fingerprint(given.arrays) for given in instances]
 
     def solve(self, item: list[str]) -> list[Answer | Failure]:

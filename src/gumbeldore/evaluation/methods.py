@@ -17,14 +17,14 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.evaluation.sets import stacked
+from gumbeldore.kits.baselines import Baseline
+from gumbeldore.kits.instances import Arrays, InstanceSet
+from gumbeldore.kits.kit import Instance, Kit
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
-from gumbeldore.problems.baselines import Baseline
-from gumbeldore.problems.instances import Arrays, InstanceSet
-from gumbeldore.problems.kit import Given, Kit
-from gumbeldore.problems.solvers import SHORT, Limit, SolverError
 from gumbeldore.search.samplers import BeamSearch, Sampler
 from gumbeldore.solutions import Solutions
+from gumbeldore.solvers.outside import SHORT, Limit, SolverError
 
 REVISION = 2
 """To be raised whenever the code of a search or a baseline changes its answers: kept ones are then computed anew."""
@@ -74,11 +74,11 @@ class Method(ABC):
         """Whether other seeds may give other answers."""
 
     @abstractmethod
-    def together(self, kit: Kit, given: Given) -> int:
+    def together(self, kit: Kit, given: Instance) -> int:
         """How many instances like this one are solved together at most."""
 
     @abstractmethod
-    def item(self, kit: Kit, instances: tuple[Given, ...], seeds: Sequence[int]) -> Any:
+    def item(self, kit: Kit, instances: tuple[Instance, ...], seeds: Sequence[int]) -> Any:
         """Instances of one size as `solve` takes them, possibly in another process."""
 
     @abstractmethod
@@ -112,17 +112,17 @@ class PolicyMethod(Method):
 
     @property
     def random(self) -> bool:
-        return not isinstance(self.sampler, BeamSearch) or self.sampler.variants > 1
+        return not isinstance(self.sampler, BeamSearch) or self.sampler.augmentations > 1
 
-    def together(self, kit: Kit, given: Given) -> int:
+    def together(self, kit: Kit, given: Instance) -> int:
         problem, state = self._initial(kit, (given,))
         needed = self.sampler.instance_bytes(problem.mask(state).shape[1], problem.horizon(state))
         return max(1, min(MOST, TOGETHER_BYTES // needed))
 
-    def item(self, kit: Kit, instances: tuple[Given, ...], seeds: Sequence[int]) -> tuple[Problem[Any], State, Tensor]:
+    def item(self, kit: Kit, instances: tuple[Instance, ...], seeds: Sequence[int]) -> tuple[Problem[Any], State, Tensor]:
         return *self._initial(kit, instances), torch.tensor(seeds)
 
-    def _initial(self, kit: Kit, instances: tuple[Given, ...]) -> tuple[Problem[Any], State]:
+    def _initial(self, kit: Kit, instances: tuple[Instance, ...]) -> tuple[Problem[Any], State]:
         kind = kit.need("instance files", "instances")
         problem, state = kind.problem, InstanceSet(kind, dict(stacked(instances))).state()
         if self.nearest is None:
@@ -182,10 +182,10 @@ class BaselineMethod(Method):
     def random(self) -> bool:
         return self.baseline.random
 
-    def together(self, kit: Kit, given: Given) -> int:
+    def together(self, kit: Kit, given: Instance) -> int:
         return MOST if self.baseline.limit is None else 1
 
-    def item(self, kit: Kit, instances: tuple[Given, ...], seeds: Sequence[int]) -> list[tuple[Arrays, int]]:
+    def item(self, kit: Kit, instances: tuple[Instance, ...], seeds: Sequence[int]) -> list[tuple[Arrays, int]]:
         return [(given.arrays, seed % 2**31) for given, seed in zip(instances, seeds, strict=True)]
 
     def solve(self, item: list[tuple[Arrays, int]]) -> list[Answer | Failure]:

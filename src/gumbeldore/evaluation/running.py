@@ -26,10 +26,10 @@ from gumbeldore.evaluation.journal import Journal, Key
 from gumbeldore.evaluation.methods import Answer, Failure, Method
 from gumbeldore.evaluation.report import ALL_SETS, Cell, Report, Result, report
 from gumbeldore.evaluation.sets import NamedSet, shape
+from gumbeldore.kits.kit import Instance, Kit
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.problem import slices
-from gumbeldore.problems.kit import Given, Kit
-from gumbeldore.training.backend import crew
-from gumbeldore.training.cluster import Cluster
+from gumbeldore.training.backend import pool
 
 TOLERANCE = 1e-4
 """What a search and the verifier may disagree in, as a fraction: policies see coordinates in single precision."""
@@ -49,7 +49,7 @@ class Piece:
     place: float  # in the set, from 0 to 1
 
     @property
-    def instances(self) -> tuple[Given, ...]:
+    def instances(self) -> tuple[Instance, ...]:
         return tuple(self.named.instances[row] for row in self.rows)
 
     @property
@@ -187,7 +187,7 @@ class Evaluation:
                 kept[key] = answer
         self._journals[method.digest].add(kept)
 
-    def _verified(self, method: Method, given: Given, answer: Answer) -> Result:
+    def _verified(self, method: Method, given: Instance, answer: Answer) -> Result:
         """The cost as code computes it that did not build the solution; an error if that refuses or contradicts it."""
         verdict = self._kind.verify(given.arrays, answer.actions)
         if not verdict.feasible:
@@ -239,7 +239,7 @@ def _work(
     if workers == 0:
         yield from ((number, _solve(methods, item)) for number, item in items.items())
         return
-    with crew(partial(_desk, methods), workers if isinstance(workers, Cluster) else min(workers, len(items))) as processes:
+    with pool(partial(_desk, methods), workers if isinstance(workers, Cluster) else min(workers, len(items))) as processes:
         yield from processes.run(items)
 
 

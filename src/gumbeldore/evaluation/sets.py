@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError, require
-from gumbeldore.problems.instances import Arrays, InstanceSet
-from gumbeldore.problems.kit import Given, Kit
-from gumbeldore.problems.reading import instance_files, read_file
+from gumbeldore.io.reading import instance_files, read_file
+from gumbeldore.kits.instances import Arrays, InstanceSet
+from gumbeldore.kits.kit import Instance, Kit
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class NamedSet:
     """Instances of one problem under a name."""
 
     name: str
-    instances: tuple[Given, ...]
+    instances: tuple[Instance, ...]
     faults: tuple[str, ...] = ()  # why files of its folder are not in it
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class NamedSet:
             arrays = given.instance(index)
             unit, scale = given.kind.unit(arrays)
             best = None if known is None else float(known[index])
-            members.append(Given(arrays, unit, scale, f"{name}[{index}]", known=best, known_from=known_from))
+            members.append(Instance(arrays, unit, scale, f"{name}[{index}]", known=best, known_from=known_from))
         return cls(name, tuple(members))
 
     @classmethod
@@ -60,7 +60,7 @@ class NamedSet:
         """
         files = instance_files(path, kit)[0] if path.is_dir() else [path]
         require(bool(files), f"The folder {path} holds no files of {kit.name} instances.")
-        found, faults = list[Given](), list[FormatError]()
+        found, faults = list[Instance](), list[FormatError]()
         for file in files:
             try:
                 found += read_file(file, kit)[1]
@@ -101,7 +101,7 @@ def _checked(first: int | None) -> int | None:
     return first
 
 
-def digest(given: Given) -> str:
+def digest(given: Instance) -> str:
     """A hash of what a method sees of an instance."""
     content = hashlib.sha256(f"{given.scale!r}".encode())
     for arrays in (given.arrays, given.unit):
@@ -109,12 +109,12 @@ def digest(given: Given) -> str:
     return content.hexdigest()
 
 
-def shape(given: Given) -> tuple[tuple[str, tuple[int, ...], str], ...]:
+def shape(given: Instance) -> tuple[tuple[str, tuple[int, ...], str], ...]:
     """What must agree between instances that are solved together."""
     return tuple((name, array.shape, array.dtype.str) for name, array in sorted(given.unit.items()))
 
 
-def stacked(instances: tuple[Given, ...]) -> Mapping[str, NDArray[np.generic]]:
+def stacked(instances: tuple[Instance, ...]) -> Mapping[str, NDArray[np.generic]]:
     """Instances of one size as a policy sees them, with an instance axis."""
     return {name: np.stack([given.unit[name] for given in instances]) for name in instances[0].unit}
 

@@ -42,14 +42,14 @@ def isometry(points: Float[Tensor, "row point 2"], index: Int[Tensor, " row"]) -
     return torch.where(torch.cat([flip_x, flip_y], -1), 1 - points, points)
 
 
-def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row variant"]:
+def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:
     """`count` different numbers below `kinds` for each seed, in random order, 0 before all others."""
     noise = mix(seeds[:, None] + mix(torch.arange(1, kinds + 1, device=seeds.device)))
     noise[:, 0] = torch.iinfo(noise.dtype).min
     return noise.argsort(dim=1, stable=True)[:, :count]
 
 
-def drawn_apart(seeds: Int[Tensor, " row"], kinds: int, forms: int, count: int) -> Int[Tensor, "row variant"]:
+def drawn_apart(seeds: Int[Tensor, " row"], kinds: int, forms: int, count: int) -> Int[Tensor, "row augmentation"]:
     """`count` different numbers kind * `forms` + form for each seed, in random order, 0 before all others.
 
     No kind comes again before all others have come as often: kinds differ more than forms.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gumbeldore.problems.baselines import OWN
+from gumbeldore.kits.baselines import OWN
 from gumbeldore.reproduction.steps import Expert, Instances, Label
 from gumbeldore.reproduction.trainings import Scale
 

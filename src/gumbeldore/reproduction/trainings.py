@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gumbeldore.problems.baselines import OWN
+from gumbeldore.kits.baselines import OWN
 from gumbeldore.reproduction.steps import Expert, Imitate, Instances, Label, Settings, Train, train_with_checkpoint
 
 Scale = Literal["smoke", "cpu", "paper"]

@@ -1,4 +1,4 @@
-"""A search without knobs: say how much work it may do, and it splits that into variants, beams and rounds itself."""
+"""A search without knobs: say how much work it may do, and it splits that into augmentations, beams and rounds itself."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.auto import GROWTH, AutoNucleus
-from gumbeldore.search.course import Course
-from gumbeldore.search.rebuilding import Rebuilding, can_rebuild
-from gumbeldore.search.room import Room
+from gumbeldore.search.following import Following
+from gumbeldore.search.memory import MemoryBudget
+from gumbeldore.search.reconstruction import Reconstruction, can_reconstruct
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Solutions
 
 SEQUENCES = 128
 """If nothing is said."""
 BEAM = 2
-"""Width of the deterministic beam search on each variant."""
+"""Width of the deterministic beam search on each augmentation."""
 OWN = 3
 """Width of that on the instance itself, after its greedy solution, whose evaluations it shares."""
 CHUNKS = (1, 2, 4, 8)
-"""How many variants are searched in the first rounds, and in all later ones: an answer comes soon."""
+"""How many augmentations are searched in the first rounds, and in all later ones: an answer comes soon."""
 MOST_VARIANTS = 64
 SHARE = 0.75
-"""Of all evaluations, what the variants may take."""
+"""Of all evaluations, what the augmentations may take."""
 COST = 1.45
-"""Evaluations of a beam search on a variant, in those of a greedy solution."""
+"""Evaluations of a beam search on an augmentation, in those of a greedy solution."""
 SHARED = 0.4
 """Evaluations per sequence, in those of a greedy solution: most of a sequence is shared with others."""
 WIDTHS = (8, 32)
@@ -47,18 +47,18 @@ MOST_CHAINS = 16
 LEAST_EXPLORED, MOST_EXPLORED = 0.15, 0.8
 """The share of the search, if parts of solutions can be built anew, lies between these."""
 FIRST = 10
-"""Greedy solutions that a search may spend before rebuilding begins: what is built upon should be good. A smaller search ends before."""
+"""Greedy solutions that a search may spend before reconstruction begins: what is built upon should be good. A smaller search ends before."""
 REPEATS = 4
 """Where only evaluations are limited, so many times the sequences that should use them up: parts may cost nothing."""
 
 
 def explored(solutions: float) -> float:
-    """The share of the search, where solutions can be rebuilt beside it: the smaller, the more can be spent, in greedy solutions."""
+    """The share of the search, where solutions can be reconstructed beside it: the smaller, the more can be spent, in greedy solutions."""
     return min(MOST_EXPLORED, max(LEAST_EXPLORED, (4 / solutions) ** 0.5))
 
 
 def due(spent: Tensor) -> Tensor:
-    """How much the search and rebuilding should have spent together, in greedy solutions, when the search has spent so much."""
+    """How much the search and reconstruction should have spent together, in greedy solutions, when the search has spent so much."""
     together = torch.minimum(torch.maximum(spent / MOST_EXPLORED, spent.square() / 4), spent / LEAST_EXPLORED)
     return together.where(spent > FIRST, 0)
 
@@ -68,14 +68,14 @@ class Adaptive(Sampler):
     """About as many policy `evaluations`, or `sequences` without replacement, as said, whatever is reached first.
 
     1. A greedy solution, and then a narrow beam search beside it.
-    2. A narrow beam search on other variants of the instance, some at a time: they differ more than the sequences that a wider beam
-       on one of them would find. They get three quarters of the work, if there are variants enough.
+    2. A narrow beam search on other augmentations of the instance, some at a time: they differ more than the sequences that a wider beam
+       on one of them would find. They get three quarters of the work, if there are augmentations enough.
     3. Take a step and reconsider: the best sequence so far is followed to its end in a few steps, with samples below each; again and
-       again, until everything is used. A pass begins where the variant does if the last one found nothing better (or there were few
-       variants) and that can be afforded, otherwise after the first step.
+       again, until everything is used. A pass begins where the augmentation does if the last one found nothing better (or there were few
+       augmentations) and that can be afforded, otherwise after the first step.
 
     Where the problem can write solutions down in other forms, that is only a part of the work (`explored`). In between and after it, parts
-    of the best solutions are built anew (`search/rebuilding.py`); what is better than all before is returned.
+    of the best solutions are built anew (`search/reconstruction.py`); what is better than all before is returned.
 
     The search happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
     did not help here (docs/quality.md). Stop its `stream` whenever you like.
@@ -98,14 +98,14 @@ class Adaptive(Sampler):
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         """A search, and beside it, where solutions can be written down in other forms, parts of the best ones anew."""
-        if not can_rebuild(problem):
+        if not can_reconstruct(problem):
             yield from super().stream(problem, policy, state, seeds)
             return
         state, building = state.compact(), None
         horizon = problem.horizon(state)
         for found in super(Adaptive, self._exploring(horizon)).stream(problem, policy, state, seeds):
             if building is None:
-                building = Rebuilding(problem, policy, state, seeds, self._chains(horizon), self.memory, found)
+                building = Reconstruction(problem, policy, state, seeds, self._chains(horizon), self.memory, found)
             building.see(found)
             yield building.found
             yield from self._rebuilt(building, horizon, lambda spent: due(spent / horizon) * horizon)
@@ -123,7 +123,7 @@ class Adaptive(Sampler):
         """How many solutions are improved side by side."""
         return max(1, min(MOST_CHAINS, int(self._solutions(horizon) / CHAIN)))
 
-    def _rebuilt(self, building: Rebuilding[S], horizon: int, until: Callable[[Tensor], Tensor]) -> Iterator[Solutions]:
+    def _rebuilt(self, building: Reconstruction[S], horizon: int, until: Callable[[Tensor], Tensor]) -> Iterator[Solutions]:
         """Pass after pass, `until` so many evaluations were made, given those of the search, or a limit is reached."""
         most, searched = self._limit or REPEATS * self._most(horizon), building.searched
         spent = searched.diagnostics.evaluations
@@ -134,21 +134,21 @@ class Adaptive(Sampler):
             if not bool(active.any()):
                 return
             with evaluation_mode(building.policy), torch.inference_mode():
-                building.rebuild(active)
+                building.reconstruct(active)
             yield building.found
 
     def forms(self, horizon: int) -> int:
         return max(1, min(MOST_VARIANTS, int(SHARE * self._solutions(horizon) / COST)))
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
             room = self._room(problem.horizon(state))
-            search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=variants > 1)
+            search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1)
             nucleus = AutoNucleus.start(state.row_count, state.device, growth=GROWTH ** (1 / STEPS))
-            course = Course(search, seeds, nucleus, sigma=0.0)
-        plan = chain(self._on_variants(course, variants), self._in_passes(course, variants))
+            course = Following(search, seeds, nucleus, sigma=0.0)
+        plan = chain(self._on_augmentations(course, augmentations), self._in_passes(course, augmentations))
         while True:
             with evaluation_mode(policy), torch.inference_mode():
                 if next(plan, None) is None:
@@ -156,28 +156,28 @@ class Adaptive(Sampler):
                 solutions = course.solutions
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _on_variants(self, course: Course[S], variants: int) -> Iterator[int]:
-        """Beam searches side by side, on some variants after the others."""
+    def _on_augmentations(self, course: Following[S], augmentations: int) -> Iterator[int]:
+        """Beam searches side by side, on some augmentations after the others."""
         first, sizes = 0, chain(CHUNKS, repeat(CHUNKS[-1]))
-        while first < variants and bool((active := self._active(course)).any()):
-            some = range(first, min(first + next(sizes), variants))
+        while first < augmentations and bool((active := self._active(course)).any()):
+            some = range(first, min(first + next(sizes), augmentations))
             if first == 0:
-                course.beam(1, variants, some=some, active=active)
+                course.beam(1, augmentations, some=some, active=active)
                 yield 0
                 active = self._active(course)
             width = min(self._most(course.search.horizon), BEAM * len(some) if first > 0 else OWN)
-            course.beam(width, variants, some=some, active=active)
+            course.beam(width, augmentations, some=some, active=active)
             first = some.stop
             yield first
 
-    def _in_passes(self, course: Course[S], variants: int) -> Iterator[int]:
+    def _in_passes(self, course: Following[S], augmentations: int) -> Iterator[int]:
         """Follows the best sequence of each instance step by step, and samples below; again and again, until all is used."""
-        search, way, level = course.search, course.way, int(variants > 1)
+        search, way, level = course.search, course.way, int(augmentations > 1)
         step, width = max(1, -(-(search.horizon - level) // STEPS)), self._width(search.horizon)
         idle = torch.zeros_like(course.found, dtype=torch.bool)
         stalled = torch.full_like(
-            idle, 2 * variants <= self.forms(search.horizon - level)
-        )  # few variants: whole sequences instead
+            idle, 2 * augmentations <= self.forms(search.horizon - level)
+        )  # few augmentations: whole sequences instead
         for index in count():
             before, found = way.objective, course.found
             way.return_to(search.root)
@@ -195,11 +195,11 @@ class Adaptive(Sampler):
                 return
             stalled, idle = way.objective <= before, course.found == found
 
-    def _affords(self, course: Course[S], width: int) -> Bool[Tensor, " batch"]:
+    def _affords(self, course: Following[S], width: int) -> Bool[Tensor, " batch"]:
         """Whether a round of whole sequences is likely to end within the limit of evaluations."""
         return course.search.evaluator.made + SHARED * width * course.search.horizon <= self._evaluations(course.search.horizon)
 
-    def _active(self, course: Course[S]) -> Bool[Tensor, " batch"]:
+    def _active(self, course: Following[S]) -> Bool[Tensor, " batch"]:
         """Instances that may go on: neither has all been found, nor is any limit reached."""
         active = course.unexhausted & (course.found < self._most(course.search.horizon))
         return active & (course.search.evaluator.made < self._evaluations(course.search.horizon))
@@ -228,10 +228,10 @@ class Adaptive(Sampler):
         low, high = WIDTHS
         return min(high, max(low, int(self._solutions(horizon))), self._most(horizon))
 
-    def _room(self, horizon: int) -> Room:
+    def _room(self, horizon: int) -> MemoryBudget:
         most = self._most(horizon)
         width = min(max(self._width(horizon), BEAM * CHUNKS[-1]), most)
-        return Room(most - 1 + width, width, self.memory)
+        return MemoryBudget(most - 1 + width, width, self.memory)
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
         return self._room(horizon).instance_bytes(actions, horizon)

@@ -91,7 +91,7 @@ class Search(Generic[S]):
     cache_priors: bool = True
     transpositions: bool = True  # evaluate states with equal keys once
     network_bytes: int = 1 << 29
-    has_variants: bool = False  # the first action chooses one
+    augmented: bool = False  # the first action chooses one
     horizon: int = field(init=False)
     trie: Trie = field(init=False)
     evaluator: Evaluator[S] = field(init=False)
@@ -118,14 +118,16 @@ class Search(Generic[S]):
     ) -> Round:
         """One beam search of the given width from the root, or from the node and state `start` at `depth`.
 
-        Instances that are not `active` get no sequence. Variants, if the first action chooses one, are never truncated.
+        Instances that are not `active` get no sequence. Augmentations, if the first action chooses one, are never truncated.
         """
         beam = self._first_beam(width, root_score, depth, start, active)
         truncate = nucleus[:, None] if isinstance(nucleus, Tensor) else nucleus
         while beam.all_open or bool(beam.open.any()):
             check_horizon(self.problem, depth, self.horizon)
-            variants = self.has_variants and depth == 0
-            beam = self._expand(beam, depth, perturb, 1.0 if variants else truncate, average_bonus, None if variants else watch)
+            augmentations = self.augmented and depth == 0
+            beam = self._expand(
+                beam, depth, perturb, 1.0 if augmentations else truncate, average_bonus, None if augmentations else watch
+            )
             depth += 1
         leaf_depth = beam.leaf_depth.where(beam.filled, 0)
         nodes, actions = self.trie.trace(beam.node, leaf_depth, depth)

@@ -22,7 +22,7 @@ from gumbeldore.solutions import Solutions
 
 @dataclass(frozen=True)
 class Group(Generic[S]):
-    """Given states of equal size, joined into one."""
+    """Instance states of equal size, joined into one."""
 
     state: S
     members: tuple[int, ...]  # which of the given states, in order

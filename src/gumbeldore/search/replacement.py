@@ -25,16 +25,16 @@ class WithReplacement(Sampler):
     samples: int = 128
     nucleus: float = 1.0
     memory: int = MEMORY
-    variants: int = 1  # forms of an instance among which the first action chooses, where the problem has such
+    augmentations: int = 1  # forms of an instance among which the first action chooses, where the problem has such
 
     def __post_init__(self) -> None:
         check_positive("samples", self.samples)
         check_positive("memory", self.memory)
-        check_positive("variants", self.variants)
+        check_positive("augmentations", self.augmentations)
         require(0 < self.nucleus <= 1, f"`nucleus` must lie in (0, 1], got {self.nucleus}. 1 switches the truncation off.")
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
             evaluator = Evaluator(problem, policy, state, self.memory // 2)

@@ -22,11 +22,11 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
+from gumbeldore.search.augmentation import Augmented, AugmentedPolicy, inverse_transform
 from gumbeldore.search.auto import AutoNucleus, AutoStep
 from gumbeldore.search.expansion import Round, Search
-from gumbeldore.search.room import Room
+from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
-from gumbeldore.search.variants import Varied, VariedPolicy, translated
 from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
 
 MEMORY = 2 << 30
@@ -37,33 +37,33 @@ class Sampler(ABC):
     """Draws solutions. Subclasses say how one batch of instances is searched round by round."""
 
     memory: int
-    variants: int = 1
+    augmentations: int = 1
     by_horizon: ClassVar[bool] = False
     """Whether a search is laid out by its horizon: then only instances with equal ones share a batch."""
     begins_greedily: ClassVar[bool] = False
     """Whether the first round is the greedy solution alone."""
 
     def forms(self, horizon: int) -> int:
-        """How many variants of an instance with solutions of so many actions are asked for."""
-        return self.variants
+        """How many augmentations of an instance with solutions of so many actions are asked for."""
+        return self.augmentations
 
     def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
         state = state.compact()
         wanted = self.forms(problem.horizon(state))
-        forms = problem.variants(state, wanted, seeds=seeds) if wanted > 1 else None
+        forms = problem.augmentations(state, wanted, seeds=seeds) if wanted > 1 else None
         if forms is None or forms.count == 1:
             yield from self.rounds_of(problem, policy, state, seeds, 1)
             return
-        varied, start = Varied.start(problem, forms)
-        for solutions in self.rounds_of(varied, VariedPolicy(policy, varied), start, seeds, forms.count):
-            yield translated(problem, state, forms, solutions)
+        varied, start = Augmented.start(problem, forms)
+        for solutions in self.rounds_of(varied, AugmentedPolicy(policy, varied), start, seeds, forms.count):
+            yield inverse_transform(problem, state, forms, solutions)
 
     @abstractmethod
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
-        """The search itself. If there are several variants, the first action chooses one of them."""
+        """The search itself. If there are several augmentations, the first action chooses one of them."""
 
     @abstractmethod
     def instance_bytes(self, actions: int, horizon: int) -> int:
@@ -124,7 +124,7 @@ def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " b
 @contextmanager
 def evaluation_mode(policy: Any) -> Iterator[None]:
     """No gradients, and modules in evaluation mode (batch norm); both as before afterwards."""
-    network = policy.policy if isinstance(policy, VariedPolicy) else policy
+    network = policy.policy if isinstance(policy, AugmentedPolicy) else policy
     modules = [m for m in network.modules() if m.training] if isinstance(network, torch.nn.Module) else []
     for module in modules:
         module.training = False
@@ -143,28 +143,28 @@ class BeamSearch(Sampler):
     beam_width: int = 16
     memory: int = MEMORY
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
-    variants: int = 1  # forms of an instance to search, each with a beam of its own, where the problem has such
+    augmentations: int = 1  # forms of an instance to search, each with a beam of its own, where the problem has such
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
         check_positive("memory", self.memory)
-        check_positive("variants", self.variants)
+        check_positive("augmentations", self.augmentations)
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
-        width = self.beam_width * variants
+        width = self.beam_width * augmentations
         with evaluation_mode(policy):
-            room = Room(width, width, self.memory, reuses=False)
-            search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=variants > 1)
-            result = search.round(width, by_probability if variants == 1 else by_probability_within(variants))
+            room = MemoryBudget(width, width, self.memory, reuses=False)
+            search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1)
+            result = search.round(width, by_probability if augmentations == 1 else by_probability_within(augmentations))
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
         yield solutions
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
-        width = self.beam_width * self.variants
-        return Room(width, width, self.memory, reuses=False).instance_bytes(actions, horizon)
+        width = self.beam_width * self.augmentations
+        return MemoryBudget(width, width, self.memory, reuses=False).instance_bytes(actions, horizon)
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,13 @@ class StochasticBeamSearch(Sampler):
     memory: int = MEMORY
     keep_trie: bool = False  # return the search trees with the solutions
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
-    variants: int = 1  # forms of an instance among which the first action chooses, where the problem has such
+    augmentations: int = 1  # forms of an instance among which the first action chooses, where the problem has such
 
     def __post_init__(self) -> None:
         check_positive("beam_width", self.beam_width)
         check_positive("rounds", self.rounds)
         check_positive("memory", self.memory)
-        check_positive("variants", self.variants)
+        check_positive("augmentations", self.augmentations)
         if self.nucleus == "auto":
             return
         pair = isinstance(self.nucleus, tuple | list) and len(self.nucleus) == 2
@@ -219,7 +219,7 @@ class StochasticBeamSearch(Sampler):
         return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
         """Algorithm 2."""
         search, results = None, list[Round]()
@@ -227,9 +227,9 @@ class StochasticBeamSearch(Sampler):
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         for index in range(self.rounds):
             with evaluation_mode(policy):
-                search = search or self._search(problem, policy, state, variants > 1)
+                search = search or self._search(problem, policy, state, augmentations > 1)
                 if self._begins_deterministically and index == 0:
-                    perturb = by_probability if variants == 1 else by_probability_within(variants)
+                    perturb = by_probability if augmentations == 1 else by_probability_within(augmentations)
                     result = search.round(self.beam_width, perturb, watch=nucleus)
                     step.see(result)
                 else:
@@ -252,16 +252,16 @@ class StochasticBeamSearch(Sampler):
         return self.first_round_deterministic or self.nucleus == "auto"
 
     @property
-    def _room(self) -> Room:
-        return Room(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
+    def _room(self) -> MemoryBudget:
+        return MemoryBudget(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
 
-    def _search(self, problem: Problem[S], policy: Policy[S], state: S, has_variants: bool) -> Search[S]:
+    def _search(self, problem: Problem[S], policy: Policy[S], state: S, augmented: bool) -> Search[S]:
         return self._room.search(
             problem,
             policy,
             state,
             transpositions=self.transpositions,
-            has_variants=has_variants,
+            augmented=augmented,
             must_keep=self.keep_trie,
         )
 

@@ -1,4 +1,4 @@
-"""How the candidates of an expansion are ranked: by probability, by probability within each variant, or by Gumbels."""
+"""How the candidates of an expansion are ranked: by probability, by probability within each augmentation, or by Gumbels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOISE = 1 << 14
 """How many random numbers are drawn at once, if that is enough for several levels of a search."""
 
 LAST = 1 << 30
-"""The rank, within a variant, of all that is not among the best of its slot."""
+"""The rank, within an augmentation, of all that is not among the best of its slot."""
 
 
 def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
@@ -21,13 +21,13 @@ def by_probability(total: Float[Tensor, "batch beam action"], score: Float[Tenso
     return total.clone()
 
 
-def by_probability_within(variants: int, some: range | None = None) -> Perturb:
+def by_probability_within(augmentations: int, some: range | None = None) -> Perturb:
     """Beam searches side by side, one for each of `some` of the root's children (None: all): each keeps its most probable sequences.
 
-    Of all candidates below a child the r-th best (from 0) has the score -(r * variants + child), from which its own children know
+    Of all candidates below a child the r-th best (from 0) has the score -(r * augmentations + child), from which its own children know
     theirs. The width is to be shared equally.
     """
-    chosen = range(variants) if some is None else some
+    chosen = range(augmentations) if some is None else some
 
     def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
         none = total == -torch.inf
@@ -36,10 +36,10 @@ def by_probability_within(variants: int, some: range | None = None) -> Perturb:
             others = (child < chosen.start) | (child >= chosen.stop)
             return (-child).to(total.dtype).masked_fill(others, CUT).expand_as(total).masked_fill(none, -torch.inf)
         best, action = total.topk(min(-(-total.shape[1] // len(chosen)), total.shape[2]), dim=2)
-        below = (-score.clamp(min=-(2.0**50))).long() % variants
-        rank = _rank_within(best, below, variants)
-        full = -(LAST * variants + below).to(total.dtype)[..., None].expand_as(total)
-        ranked = full.scatter(2, action, -(rank * variants + below[..., None]).to(total.dtype))
+        below = (-score.clamp(min=-(2.0**50))).long() % augmentations
+        rank = _rank_within(best, below, augmentations)
+        full = -(LAST * augmentations + below).to(total.dtype)[..., None].expand_as(total)
+        ranked = full.scatter(2, action, -(rank * augmentations + below[..., None]).to(total.dtype))
         return ranked.masked_fill(none, -torch.inf)
 
     return perturb

@@ -14,8 +14,8 @@ from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.auto import AutoNucleus
-from gumbeldore.search.course import Course
-from gumbeldore.search.room import Room
+from gumbeldore.search.following import Following
+from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Solutions
 
@@ -37,10 +37,10 @@ class StepAndReconsider(Sampler):
     first_round_deterministic: bool = True
     memory: int = MEMORY
     transpositions: bool = True  # evaluate equal states once, where the problem has keys
-    variants: int = 1  # forms of an instance among which the first action chooses, where the problem has such
+    augmentations: int = 1  # forms of an instance among which the first action chooses, where the problem has such
 
     def __post_init__(self) -> None:
-        for name in ("beam_width", "step", "memory", "variants"):
+        for name in ("beam_width", "step", "memory", "augmentations"):
             check_positive(name, getattr(self, name))
         p = self.nucleus
         require(p == "auto" or 0 < p <= 1, f'`nucleus` must lie in (0, 1], or be "auto", got {p!r}. 1 switches it off.')
@@ -52,14 +52,14 @@ class StepAndReconsider(Sampler):
         require(sigma == "auto" or 0 <= sigma < float("inf"), f'`sigma` must be at least 0, or "auto", got {sigma!r}.')
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], variants: int
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
-            course = self._course(problem, policy, state, seeds, variants > 1)
+            course = self._course(problem, policy, state, seeds, augmentations > 1)
         while not course.results or bool(course.way.active.any()):
             with evaluation_mode(policy), torch.inference_mode():
                 if self.first_round_deterministic and not course.results:
-                    course.beam(self.beam_width, variants)
+                    course.beam(self.beam_width, augmentations)
                 else:
                     course.sample(self.beam_width, len(course.results), course.way.active if course.results else None)
                 course.way.advance(course.search, self.step)
@@ -67,16 +67,16 @@ class StepAndReconsider(Sampler):
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
     def _course(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], has_variants: bool
-    ) -> Course[S]:
+        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmented: bool
+    ) -> Following[S]:
         room = self._room(problem.horizon(state))
-        search = room.search(problem, policy, state, transpositions=self.transpositions, has_variants=has_variants)
+        search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmented)
         auto = self.nucleus == "auto"
         nucleus = AutoNucleus.start(state.row_count, state.device) if auto else float(self.nucleus)
-        return Course(search, seeds, nucleus, self.sigma)
+        return Following(search, seeds, nucleus, self.sigma)
 
-    def _room(self, horizon: int) -> Room:
-        return Room(self.beam_width * max(1, -(-horizon // self.step)), self.beam_width, self.memory)
+    def _room(self, horizon: int) -> MemoryBudget:
+        return MemoryBudget(self.beam_width * max(1, -(-horizon // self.step)), self.beam_width, self.memory)
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
         return self._room(horizon).instance_bytes(actions, horizon)

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 from gumbeldore.errors import SettingsError, require
+from gumbeldore.kits.kit import Kit
 from gumbeldore.policy import Network
-from gumbeldore.problems.kit import Kit
 from gumbeldore.solving.files import files_in, read_jobs
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import policy_for

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gumbeldore.errors import GumbeldoreError, SettingsError
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.reading import instance_files, read_file
+from gumbeldore.io.reading import instance_files, read_file
+from gumbeldore.kits.kit import Kit
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.running import Failure
 

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.kit import Instance, Kit
 from gumbeldore.problem import Problem, State, shapes, slices
-from gumbeldore.problems.instances import InstanceSet
-from gumbeldore.problems.kit import Given, Kit
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solving.search import Piece
 
@@ -30,7 +30,7 @@ class Job:
     """One instance to be solved."""
 
     kit: Kit
-    given: Given
+    given: Instance
     file: Path | None = None  # it came from
     row: int = 0  # its number in the file
     start: tuple[Problem[Any], State] | None = field(default=None, repr=False)  # where it is not made of the arrays of `given`

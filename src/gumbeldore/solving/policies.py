@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumbeldore.errors import CheckpointError
+from gumbeldore.io.policy_files import load_policy, policy_file, read_weights
+from gumbeldore.io.shipped import choose
+from gumbeldore.kits import registry as finding
+from gumbeldore.kits.kit import Kit
 from gumbeldore.policy import Network
-from gumbeldore.problems import finding
-from gumbeldore.problems.kit import Kit
-from gumbeldore.problems.policy_files import load_policy, policy_file, read_weights
-from gumbeldore.problems.shipped import choose
 
 
 def policy_for(kit: Kit, named: str | Path | None = None) -> Network:

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
+from gumbeldore.kits.kit import Instance, Kit, WarmStartedSolver
+from gumbeldore.local_search import search as local_search
 from gumbeldore.problem import Problem
-from gumbeldore.problems import local_search
-from gumbeldore.problems.kit import Given, Kit, Polisher
-from gumbeldore.problems.solvers import Limit
+from gumbeldore.solvers.outside import Limit
 from gumbeldore.solving.search import Found, Piece, Refined
 
 STARTS = 4
@@ -31,14 +31,14 @@ class Refinement:
     problem: Problem[Any]
     effort: int = 0  # of our local search: attempts per node
     seconds: float | None = None  # for polishing
-    polisher: Polisher | None = None  # None: our local search, again and again
+    polisher: WarmStartedSolver | None = None  # None: our local search, again and again
     name: str = LOCAL_SEARCH  # of the polisher
 
-    def __call__(self, piece: Piece, found: Sequence[Found], instances: Sequence[Given]) -> list[Found]:
+    def __call__(self, piece: Piece, found: Sequence[Found], instances: Sequence[Instance]) -> list[Found]:
         """The same with what became of the sequences."""
         return [self._refine(piece, row, each, given) for row, (each, given) in enumerate(zip(found, instances, strict=True))]
 
-    def _refine(self, piece: Piece, row: int, found: Found, instance: Given) -> Found:
+    def _refine(self, piece: Piece, row: int, found: Found, instance: Instance) -> Found:
         starts, stages = _cheapest_first(instance, [actions for actions, _ in found.best]), []
         if self.effort:
             stages.append(_timed(LOCAL_SEARCH, lambda: self._locally(piece, row, starts[:STARTS], self.effort, 0)))
@@ -47,7 +47,7 @@ class Refinement:
             stages.append(_timed(self.name, lambda: self._polish(piece, row, best, instance)))
         return replace(found, refined=tuple(stages))
 
-    def _polish(self, piece: Piece, row: int, starts: list[list[int]], instance: Given) -> list[list[int]]:
+    def _polish(self, piece: Piece, row: int, starts: list[list[int]], instance: Instance) -> list[list[int]]:
         assert self.seconds is not None
         if self.polisher is None:
             return self._locally_until(piece, row, starts[0], monotonic() + self.seconds)
@@ -64,7 +64,7 @@ class Refinement:
         actions = _padded(starts)
         state = piece.state.rows(torch.full((len(starts),), row, device=piece.state.device))
         seeds = (piece.seeds[row].cpu() + turn * STARTS + torch.arange(len(starts))).abs()
-        polished = self.problem.polish(state, actions.to(state.device), effort=effort, seeds=seeds)
+        polished = self.problem.local_search(state, actions.to(state.device), effort=effort, seeds=seeds)
         return [[action for action in sequence if action >= 0] for sequence in polished.tolist()]
 
 
@@ -75,24 +75,24 @@ def refinement(kit: Kit, problem: Problem[Any], effort: int, seconds: float | No
     require(not effort or searches_locally(problem), f"`local_search` must be 0 for {kit.name}: {_why(problem)}")
     if seconds is None:
         return Refinement(problem, effort) if effort else None
-    for name, polisher in kit.polishers.items():
+    for name, polisher in kit.warm_started.items():
         if find_spec(name) is not None:
             return Refinement(problem, effort, seconds, polisher, name)
     if searches_locally(problem):
         return Refinement(problem, effort, seconds)
-    known = f'{" or ".join(kit.polishers)}, not installed: pip install "gumbeldore[solvers]".'
+    known = f'{" or ".join(kit.warm_started)}, not installed: pip install "gumbeldore[solvers]".'
     raise SettingsError(
-        f"`polish` for {kit.name} needs {known if kit.polishers else 'a kit with `polishers`, and this has none.'}"
+        f"`polish` for {kit.name} needs {known if kit.warm_started else 'a kit with `warm_started`, and this has none.'}"
     )
 
 
 def searches_locally(problem: Problem[Any]) -> bool:
     """Whether our local search can be used."""
-    return type(problem).polish is not Problem.polish and local_search.available()
+    return type(problem).local_search is not Problem.local_search and local_search.available()
 
 
 def _why(problem: Problem[Any]) -> str:
-    if type(problem).polish is Problem.polish:
+    if type(problem).local_search is Problem.local_search:
         return "it has no local search."
     return "it is not compiled on this machine. Install the package again where there is a C++ compiler."
 
@@ -106,7 +106,7 @@ def _timed(name: str, work: Callable[[], list[list[int]]]) -> Refined:
         return Refined(name, [], monotonic() - start, str(error))
 
 
-def _cheapest_first(instance: Given, sequences: list[list[int]]) -> list[list[int]]:
+def _cheapest_first(instance: Instance, sequences: list[list[int]]) -> list[list[int]]:
     """By the rule of the file, if it has one; otherwise as they are."""
     return sorted(sequences, key=instance.cost) if instance.cost else sequences
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gumbeldore.errors import ContractError, require
-from gumbeldore.problems.kit import Record
-from gumbeldore.problems.verdict import Verdict
+from gumbeldore.kits.kit import Record
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.search import Found
 
@@ -85,7 +85,7 @@ class Result:
     @property
     def natural(self) -> Record:
         """The solution in the form that is usual for the problem."""
-        return self.job.kit.form.record(self.job.given.arrays, self.actions)
+        return self.job.kit.solution_format.record(self.job.given.arrays, self.actions)
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_"):
@@ -98,9 +98,9 @@ class Result:
     def draw(self, path: str | Path) -> None:
         """A picture of the solution."""
         title = " ".join(filter(None, (self.name + ":" if self.name else "", self.job.kit.cost, shown(self.cost))))
-        draw = self.job.kit.need("pictures", "form").draw
+        draw = self.job.kit.need("pictures", "solution_format").draw
         if draw is None:
-            raise ContractError(f"There are no pictures for `{self.problem}`: its kit leaves `form.draw` out.")
+            raise ContractError(f"There are no pictures for `{self.problem}`: its kit leaves `solution_format.draw` out.")
         draw(Path(path), self.job.given.arrays, self.actions, title)
 
     def text(self, form: str) -> str:
@@ -166,7 +166,7 @@ def _cost(job: Job, actions: list[int], objective: float) -> float:
 
 def _checked(job: Job, actions: list[int], objective: float | None = None) -> Solution:
     """A solution as independent code sees it. `objective` is what the search says about it."""
-    verify = job.kit.form.verify
+    verify = job.kit.solution_format.verify
     if verify is None:
         assert objective is not None, "Nobody knows what this costs."
         return Solution(_cost(job, actions, objective), actions)
@@ -175,7 +175,7 @@ def _checked(job: Job, actions: list[int], objective: float | None = None) -> So
 
 
 def _is_feasible(job: Job, actions: list[int]) -> bool:
-    return job.kit.form.verify is not None and job.kit.form.verify(job.given.arrays, actions).feasible
+    return job.kit.solution_format.verify is not None and job.kit.solution_format.verify(job.given.arrays, actions).feasible
 
 
 def _verified(job: Job, verdict: Verdict, claimed: float | None) -> float:

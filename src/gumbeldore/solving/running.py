@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.kits.kit import Instance, Kit
+from gumbeldore.parallel.processes import in_processes
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
-from gumbeldore.problems.kit import Given, Kit
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import preset
 from gumbeldore.search.samplers import Sampler, draw_seeds
@@ -23,7 +24,6 @@ from gumbeldore.solving.jobs import TOGETHER, Batch, Job, batches
 from gumbeldore.solving.refining import Refinement, refinement
 from gumbeldore.solving.results import Result, result
 from gumbeldore.solving.search import Found, Limits, Piece, search
-from gumbeldore.training.processes import in_processes
 
 TIME_LIMIT = 10.0
 """Seconds per instance for a preset of the search, unless a limit is given."""
@@ -106,7 +106,7 @@ class _Task:
 
     set: int
     piece: Piece
-    given: list[Given]  # for polishing
+    given: list[Instance]  # for polishing
 
 
 class Solving:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gumbeldore.files import write_atomically
-from gumbeldore.problems.kit import Record
+from gumbeldore.kits.kit import Record
 from gumbeldore.solving.results import Result
 
 PICTURES = 20
@@ -27,7 +27,9 @@ def save(results: Sequence[Result], folder: Path, records: Sequence[Record], pic
         lines.append(
             f"Only the first {EXPORTED} of {len(results)} solutions have files of their own; solutions.json holds all."
         )
-    drawable = [(result, name) for result, name in zip(results, names, strict=True) if result.job.kit.form.draw is not None]
+    drawable = [
+        (result, name) for result, name in zip(results, names, strict=True) if result.job.kit.solution_format.draw is not None
+    ]
     for result, name in drawable[:pictures]:
         result.draw(folder / f"{name}.png")
     if len(drawable) > pictures > 0:

@@ -1,5 +1,6 @@
 """How a policy learns: Algorithm 1, supervised training, worker processes, files of a run. Knows no problem and no network."""
 
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.training.algorithm import (
     Epoch,
     greedy_objective,
@@ -9,7 +10,6 @@ from gumbeldore.training.algorithm import (
     self_improve,
     self_improve_events,
 )
-from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.state import Progress, Select, Training, select_best
 

@@ -19,11 +19,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Greedy, Sampler
 from gumbeldore.training.backend import Backend, started
-from gumbeldore.training.cluster import Cluster
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.loss import action_losses
 from gumbeldore.training.ranks import ranks
@@ -102,8 +102,8 @@ def self_improve_events(
     workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `self_improve`, with `Progress` events inside the epochs."""
-    with working(problem, policy, settings, workers) as crew:
-        training = Training(problem, policy, settings, stages or [Stage(problem, validation)], crew)
+    with working(problem, policy, settings, workers) as pool:
+        training = Training(problem, policy, settings, stages or [Stage(problem, validation)], pool)
         if resume is not None:
             training.restore(resume)
 
@@ -139,8 +139,8 @@ def imitate_events(
     workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `imitate`, with `Progress` events inside the epochs."""
-    with working(problem, policy, settings, workers) as crew:
-        training = Training(problem, policy, settings, [Stage(problem, validation)], crew, dataset_is_given=True)
+    with working(problem, policy, settings, workers) as pool:
+        training = Training(problem, policy, settings, [Stage(problem, validation)], pool, dataset_is_given=True)
         if resume is not None:
             training.restore(resume)
         training.dataset = Dataset(

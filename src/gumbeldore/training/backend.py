@@ -8,16 +8,16 @@ from typing import Any, Protocol, runtime_checkable
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from gumbeldore.parallel.cluster import Actors, Cluster
+from gumbeldore.parallel.pool import R, T, WorkerPool
+from gumbeldore.parallel.processes import Processes
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.cluster import Actors, Cluster
 from gumbeldore.training.cluster_workers import ClusterWorkers
-from gumbeldore.training.crew import Crew, R, T
 from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
-from gumbeldore.training.processes import Processes
 from gumbeldore.training.ranks import RankedWorkers, ranks
 from gumbeldore.training.workers import Workers
 
@@ -50,7 +50,7 @@ class Backend(Protocol[S]):
         ...
 
 
-def crew(make: Callable[[], Callable[[T], R]], workers: int | Cluster) -> Crew[Any, T, R]:
+def pool(make: Callable[[], Callable[[T], R]], workers: int | Cluster) -> WorkerPool[Any, T, R]:
     """Processes, at least one, or the samplers of a cluster, for any work: they call the function that `make` returns in each."""
     return Actors[T, R](make, workers) if isinstance(workers, Cluster) else Processes[T, R](make, workers)
 

@@ -8,9 +8,9 @@ from typing import Any, Generic
 
 import torch
 
+from gumbeldore.parallel.cluster import Actors, Cluster, ray
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, S
-from gumbeldore.training.cluster import Actors, Cluster, ray
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.workers import Replica, Task, Workers, on_cpu
 

@@ -28,7 +28,7 @@ def ways_on(
     """
     found, start = [], actions
     for kept in reversed(steps):
-        start = problem.polish(state, start, effort=effort, seeds=seeds + kept, kept=kept)
+        start = problem.local_search(state, start, effort=effort, seeds=seeds + kept, kept=kept)
         found.append(start)
     found.reverse()
     value = list(objectives(problem, state, torch.cat(found)).split(state.row_count))

@@ -158,7 +158,7 @@ class Training(Generic[S]):
 
     def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
         """Better solutions by the problem's local search, and their objectives."""
-        better = self.problem.polish(state, actions, effort=self.settings.polish, seeds=seeds)
+        better = self.problem.local_search(state, actions, effort=self.settings.polish, seeds=seeds)
         return better, objectives(self.problem, state, better)
 
     def fit(self) -> Iterator[Progress]:

@@ -21,14 +21,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.parallel.pool import T, in_order
+from gumbeldore.parallel.processes import Processes
 from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S, precise, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.crew import T, in_order
 from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
-from gumbeldore.training.processes import Processes
 
 Task = tuple[str, tuple[Any, ...]]  # a method of a `Replica` and its arguments
 

@@ -15,10 +15,10 @@ from routing import Uniform, partial, random_actions, seeded
 from scipy.stats import chisquare
 
 from gumbeldore.errors import SettingsError
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, CVRPState
 from gumbeldore.problems.cvrp.verify import verify_cvrp
-from gumbeldore.problems.verdict import Verdict
 from gumbeldore.search.samplers import Gumbeldore, StochasticBeamSearch
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.problems.cvrp.kit import KIT
-from gumbeldore.problems.reading import read_file, solution_cost
 
 TEXT = """NAME : toy
 COMMENT : (Nobody, No of trucks: 2, {comment})

@@ -21,12 +21,12 @@ from routing import (
 )
 
 from gumbeldore.errors import SettingsError
+from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.networks.frame import turned
 from gumbeldore.policies import CVRPPolicy
 from gumbeldore.problems import CVRP
 from gumbeldore.problems.cvrp.kit import DeliverySize
 from gumbeldore.problems.cvrp.loads import MANY, load_features
-from gumbeldore.problems.policy_files import load_policy, save_policy
 
 STEPS = torch.tensor([0, 3, 3, 7, 9])
 

@@ -10,8 +10,8 @@ import torch
 from routing import partial
 from torch import Tensor
 
+from gumbeldore.local_search.compiling import compiled
 from gumbeldore.problems import CVRP
-from gumbeldore.problems.compiling import compiled
 from gumbeldore.problems.cvrp import savings
 from gumbeldore.problems.cvrp.baselines import look_ahead
 from gumbeldore.problems.cvrp.baselines import savings as by_savings

@@ -9,9 +9,10 @@ import torch
 from routing import random_actions, seeded
 
 from gumbeldore import TrainingSettings
+from gumbeldore.local_search import search as local_search
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import Examples, replay
-from gumbeldore.problems import JSSP, JSSPState, local_search
+from gumbeldore.problems import JSSP, JSSPState
 from gumbeldore.problems.jssp.active import active_jobs, active_order
 from gumbeldore.problems.jssp.network import NEVER
 from gumbeldore.problems.jssp.verify import Interval, build_schedule
@@ -97,7 +98,7 @@ def test_polished_schedules_are_active_and_written_by_their_choices(kept: int) -
         torch.arange(20)[:, None, None] < 10, state.times, state.times % 3
     )  # ties, and operations that take no time
     state = problem.instances(times, state.machines)
-    better = problem.polish(state, random_actions(problem, state, seeded(4)), effort=3, seeds=torch.arange(20), kept=kept)
+    better = problem.local_search(state, random_actions(problem, state, seeded(4)), effort=3, seeds=torch.arange(20), kept=kept)
     after = replay(problem, state, better, torch.full((20,), kept))
     for job in better[:, kept:].unbind(1):
         assert bool(active_jobs(after).gather(1, job[:, None]).all())
@@ -113,7 +114,7 @@ def test_schedules_are_made_active_the_same_way_by_either_code() -> None:
     times = torch.where(torch.arange(30)[:, None, None] < 15, state.times, state.times % 3)
     state = problem.instances(times, state.machines)
     actions = random_actions(problem, state, seeded(6))
-    assert torch.equal(active_order(state, actions), problem.polish(state, actions, effort=0, seeds=torch.arange(30)))
+    assert torch.equal(active_order(state, actions), problem.local_search(state, actions, effort=0, seeds=torch.arange(30)))
 
 
 def test_a_policy_of_active_schedules_imitates_labels_in_any_order() -> None:
@@ -178,7 +179,7 @@ def test_searches_find_active_schedules_only_and_all_of_them_if_asked() -> None:
 def test_what_is_learnt_is_the_same_with_and_without_the_rows_that_have_no_choice() -> None:
     problem, policy = JSSP(4, 3), made(1, pointer=1)
     state = problem.generate(40, generator=seeded(0))
-    actions = problem.polish(state, random_actions(problem, state, seeded(1)), effort=1, seeds=torch.arange(40))
+    actions = problem.local_search(state, random_actions(problem, state, seeded(1)), effort=1, seeds=torch.arange(40))
     examples = problem.examples(state, actions, generator=seeded(2))
     wanted, shown = Loss(0.5)(problem, policy, examples)
     forced = active_jobs(examples.state).sum(1) == 1

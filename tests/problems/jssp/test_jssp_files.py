@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.problems.jssp.kit import KIT
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks
-from gumbeldore.problems.reading import read_file, solution_cost
 
 TIMES, MACHINES = [[3, 2, 5], [4, 60, 1]], [[0, 2, 1], [1, 0, 2]]
 HEADING = "Nb of jobs, Nb of Machines, Time seed, Machine seed, Upper bound, Lower bound\n"

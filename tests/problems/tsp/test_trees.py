@@ -10,7 +10,7 @@ import torch
 from scipy.sparse.csgraph import minimum_spanning_tree
 from torch import Tensor
 
-from gumbeldore.problems.compiling import compiled
+from gumbeldore.local_search.compiling import compiled
 from gumbeldore.problems.tsp import trees
 from gumbeldore.problems.tsp.trees import PathBounds, bound_paths
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gumbeldore.errors import FormatError
-from gumbeldore.problems.reading import read_file, solution_cost
+from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.problems.tsp.kit import KIT
 
 POINTS = [[0.0, 1.0], [2.5, -3.0], [4.0, 4.0], [1e3, 2e-3]]

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gumbeldore.problems.baselines import constructive, local_search, solver
+from gumbeldore.kits.baselines import constructive, local_search, solver
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.local_search.search import polish_routes
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.cvrp.savings import savings_of
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.local_search import polish_routes
-from gumbeldore.problems.ortools_routing import ortools_routes
-from gumbeldore.problems.solvers import Limit, Solved, distance_matrix
+from gumbeldore.solvers.ortools_routing import ortools_routes
+from gumbeldore.solvers.outside import Limit, Solved, distance_matrix
 
 
 def nearest_neighbour(instance: Arrays) -> list[int]:

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import require
+from gumbeldore.io.tsplib_distances import all_pairs
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.files import RoutesCost
 from gumbeldore.problems.cvrp.routes import routes
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.solvers import SHORT, Limit, Solved, distance_matrix, outside, pyvrp_routes
-from gumbeldore.problems.tsplib_weights import all_pairs
+from gumbeldore.solvers.outside import SHORT, Limit, Solved, distance_matrix, outside, pyvrp_routes
 
 NO_CLOCK = 0.0
 """As HGS's time limit; with any other one it starts again after its iterations, until the time is up."""
@@ -83,7 +83,7 @@ def _hygese_routes(
     return [[customer - 1 for customer in route] for route in solver.solve_cvrp(data, rounding=False).routes]
 
 
-def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """PyVRP from the best routes, by the distances of the instance's file."""
     points, demands, capacity = (np.asarray(given.arrays[name]) for name in ("nodes", "demands", "capacity"))
     distances = None
@@ -96,4 +96,4 @@ def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit,
 
 
 EXPERTS = {"hygese": partial(cvrp_by, "hygese"), "pyvrp": partial(cvrp_by, "pyvrp")}
-POLISHERS = {"pyvrp": polish_by_pyvrp}
+WARM_STARTED = {"pyvrp": warm_started_pyvrp}

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.problems.best_known import best_known
+from gumbeldore.io.best_known import best_known
+from gumbeldore.io.plane import duplicates
+from gumbeldore.io.text import text_format
+from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
+from gumbeldore.io.tsplib_distances import Weights, path_length, places
+from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.instances import KIND
 from gumbeldore.problems.cvrp.verify import split_routes
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.plane import duplicates
-from gumbeldore.problems.text import text_format
-from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
-from gumbeldore.problems.tsplib_weights import Weights, path_length, places
 
 LIMITS = {  # what would make routes infeasible that are feasible here
     "DISTANCE": "a limit on the length of routes",
@@ -46,7 +46,7 @@ class RoutesCost:
         return math.fsum(path_length(self.weights, way) for way in ways)
 
 
-def parse(text: str, stem: str) -> list[Given]:
+def parse(text: str, stem: str) -> list[Instance]:
     """The instance of a CVRPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)
@@ -63,7 +63,7 @@ def parse(text: str, stem: str) -> list[Given]:
         known, source = float(stated[1]), "the file's comment"
     unit, scale = KIND.unit(arrays)
     return [
-        Given(
+        Instance(
             arrays=arrays,
             unit=unit,
             scale=scale,

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from gumbeldore.errors import require
+from gumbeldore.io.plane import unit_square
+from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet, check_generator
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problems.cvrp.problem import CVRP, LARGEST_DEMAND
 from gumbeldore.problems.cvrp.verify import verify_cvrp
-from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, check_recipe
-from gumbeldore.problems.plane import unit_square
-from gumbeldore.problems.verdict import Verdict
 
 
 def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
@@ -34,7 +34,7 @@ def unit(instance: Arrays) -> tuple[Arrays, float]:
     return {**instance, "nodes": nodes}, scale
 
 
-KIND = Kind(
+KIND = InstanceSchema(
     "cvrp",
     CVRP(),
     {"nodes": "instance node 2", "demands": "instance node", "capacity": "instance"},
@@ -47,7 +47,7 @@ KIND = Kind(
 
 
 @dataclass(frozen=True)
-class CVRPRecipe:
+class CVRPGenerator:
     """Depot and customers uniform in the unit square, demands uniform in 1 .. 9, and a capacity or a range of them.
 
     In this order from one RandomState(seed): `uniform(size=(count, 1 + customers, 2))`, `randint(1, 10, (count, customers))`,
@@ -60,7 +60,7 @@ class CVRPRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_recipe(count=self.count, customers=self.customers, seed=self.seed)
+        check_generator(count=self.count, customers=self.customers, seed=self.seed)
         low, high = self._range
         require(9 <= low <= high, f"`capacity` must be at least 9, the largest demand, and low <= high, got {self.capacity}.")
 
@@ -78,6 +78,6 @@ class CVRPRecipe:
 
 
 STANDARD = {  # the paper's sizes and capacities; there is no public recipe, so the seeds are ours
-    **{f"cvrp{n}": CVRPRecipe(n, capacity, 10_000, 1234) for n, capacity in {20: 30, 50: 40, 100: 50}.items()},
-    **{f"cvrp{n}": CVRPRecipe(n, capacity, 128, 777) for n, capacity in {200: 80, 500: 100, 1000: 250}.items()},
+    **{f"cvrp{n}": CVRPGenerator(n, capacity, 10_000, 1234) for n, capacity in {20: 30, 50: 40, 100: 50}.items()},
+    **{f"cvrp{n}": CVRPGenerator(n, capacity, 128, 777) for n, capacity in {200: 80, 500: 100, 1000: 250}.items()},
 }

@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from gumbeldore.kits.baselines import OWN, expert
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
+from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
-from gumbeldore.problems.baselines import OWN, expert
 from gumbeldore.problems.cvrp import published
 from gumbeldore.problems.cvrp.baselines import BASELINES, searched
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
-from gumbeldore.problems.cvrp.experts import EXPERTS, POLISHERS
+from gumbeldore.problems.cvrp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.cvrp.files import CVRPLIB
-from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPRecipe, verify
+from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPGenerator, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
 from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.routes import EXPORTS, routes
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Architecture, Form, Kit, Record
-from gumbeldore.problems.mixture import any_of, numbers
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ KIT = Kit(
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    form=Form(verify, record, draw, "routes.png"),
+    solution_format=SolutionFormat(verify, record, draw, "routes.png"),
     instances=KIND,
-    recipe=CVRPRecipe,
+    generator=CVRPGenerator,
     standard=STANDARD,
     experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
-    polishers=POLISHERS,
+    warm_started=WARM_STARTED,
     formats=(CVRPLIB,),
     exports=EXPORTS,
     published=published.DATA,

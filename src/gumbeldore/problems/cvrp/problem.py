@@ -12,7 +12,8 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
-from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise, step_some
+from gumbeldore.local_search.search import polish_routes
+from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, step_some
 from gumbeldore.problems.cvrp.subtours import Subtours, successors
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
@@ -24,7 +25,6 @@ from gumbeldore.problems.geometry import (
     nearest_candidates,
     points_at,
 )
-from gumbeldore.problems.local_search import polish_routes
 
 LARGEST_DEMAND = 9
 ORDERS = ("fullest", "farthest", "given")
@@ -189,32 +189,32 @@ class CVRP(Problem[CVRPState]):
     def horizon(self, state: CVRPState) -> int:
         return int((~state.visited).sum(1).max())
 
-    def variants(self, state: CVRPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[CVRPState]:
+    def augmentations(self, state: CVRPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[CVRPState]:
         """Customers to begin with (any, whatever is `nearest`), or none, each under some isometry of the square. The tag is 1 + that customer,
         or 0."""
-        require(not bool(state.visited.any()), "`variants` needs initial states.")
+        require(not bool(state.visited.any()), "`augmentations` needs initial states.")
         drawn = drawn_apart(seeds, 1 + state.visited.shape[1], ISOMETRIES, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
         same, first = state.rows(rows).compact(), drawn.flatten() // ISOMETRIES
         same = replace(same, nodes=isometry(same.nodes, drawn.flatten() % ISOMETRIES))
-        return Variants(step_some(self, same, self._begin(first), first > 0), first, count)
+        return Augmentations(step_some(self, same, self._begin(first), first > 0), first, count)
 
-    def translated(self, state: CVRPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+    def inverse_transform(self, state: CVRPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
         """A customer to begin with is the first action. Others keep their numbers."""
         begun = torch.cat([self._begin(tag)[:, None], actions[:, :-1]], 1)
         return torch.where((tag > 0)[:, None], begun, actions)
 
     def _begin(self, tag: Int[Tensor, " row"]) -> Int[Tensor, " row"]:
-        """The first action of a variant with this tag, if it has one."""
+        """The first action of an augmentation with this tag, if it has one."""
         return 2 * (tag - 1).clamp(min=0) + 1
 
-    def rewritten(
+    def reencoded(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
-    ) -> Rewritten[CVRPState]:
+    ) -> ReEncoding[CVRPState]:
         """Subtours in the order of their directions from the depot, from some direction on, one way round or the other, each of them
         reversed or not; under some isometry. The last actions are those of neighbouring subtours."""
-        require(not bool(state.visited.any()), "`rewritten` needs solutions of initial states.")
+        require(not bool(state.visited.any()), "`reencoded` needs solutions of initial states.")
         same, noise = state.compact(), mix(seeds)
         turn = (noise >> 11 & 0xFFFF).to(same.nodes.dtype) * (2 * math.pi / 0x10000)
         subtours = Subtours.of(actions)
@@ -223,7 +223,7 @@ class CVRP(Problem[CVRPState]):
         coins = mix(noise[:, None] + torch.arange(actions.shape[1], device=actions.device)) & 1 == 1
         order, begins = subtours.arranged(angle, coins)
         seen = replace(same, nodes=isometry(same.nodes, (noise >> 1) % ISOMETRIES))
-        return Rewritten(seen, torch.zeros_like(seeds), 2 * order + begins)
+        return ReEncoding(seen, torch.zeros_like(seeds), 2 * order + begins)
 
     def key(self, state: CVRPState) -> Int[Tensor, "row 2"]:
         """Two independent 64-bit hashes of the visited set, the current node and the remaining capacity."""
@@ -329,7 +329,7 @@ class CVRP(Problem[CVRPState]):
             length=torch.zeros_like(same.length),
         )
 
-    def polish(
+    def local_search(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
     ) -> Int[Tensor, "row depth"]:
         """Strings of customers are taken out and put back, `effort` times per customer that may move.

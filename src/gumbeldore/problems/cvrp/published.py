@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import require
-from gumbeldore.problems.published import PublishedData, PublishedInstance, PublishedNetwork
+from gumbeldore.kits.published import PublishedData, PublishedInstance, PublishedNetwork
 
 BQ = PublishedNetwork("depot_start_node_marker.weight", "graph_encoder", heads={192: 12})
 LEHD = PublishedNetwork("capacity_embedding.weight", "graph_decoder", heads={192: 12})

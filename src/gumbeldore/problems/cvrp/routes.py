@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.text import integer, shown
+from gumbeldore.kits.kit import Export, Instance
 from gumbeldore.problems.cvrp.instances import verify
 from gumbeldore.problems.cvrp.verify import split_routes
-from gumbeldore.problems.kit import Export, Given
-from gumbeldore.problems.text import integer, shown
 
 ROUTE = re.compile(r"route\s*#?\s*\d+\s*:?(.*)", re.IGNORECASE)
 
@@ -19,14 +19,14 @@ def routes(actions: Sequence[int]) -> list[list[int]]:
     return split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
 
 
-def write(given: Given, actions: Sequence[int]) -> str:
+def write(given: Instance, actions: Sequence[int]) -> str:
     """A line for each route, customers from 1 (the depot is 0), and the cost."""
     cost = given.cost(actions) if given.cost is not None else 0.0 - verify(given.arrays, actions).objective
     lines = [f"Route #{number}: {' '.join(str(c + 1) for c in route)}" for number, route in enumerate(routes(actions), 1)]
     return "\n".join([*lines, f"Cost {cost:.15g}", ""])
 
 
-def read(given: Given, text: str) -> list[int]:
+def read(given: Instance, text: str) -> list[int]:
     """The routes of a file. Depots at the ends of a route (0) may be written."""
     actions, customers = [], len(given.arrays["demands"]) - 1
     for place, line in enumerate(map(str.strip, text.splitlines()), 1):

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.compiling import address, chosen, code, plain
+from gumbeldore.local_search.compiling import address, chosen, code, plain
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.geometry import UNITS, shares
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gumbeldore.errors import require
-from gumbeldore.problems.verdict import Verdict, permutation_fault
+from gumbeldore.kits.verdict import Verdict, permutation_fault
 
 
 def verify_cvrp(

@@ -11,15 +11,15 @@ from typing import Any
 import torch
 
 from gumbeldore.errors import require, require_positive
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.problems.gomoku.network import GomokuPolicy
 from gumbeldore.problems.gomoku.plot import plot_game
 from gumbeldore.problems.gomoku.problem import Gomoku, random_winner
 from gumbeldore.problems.gomoku.verify import verify_gomoku
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Architecture, Form, Kit, Record
-from gumbeldore.problems.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,6 @@ KIT = Kit(
     select=random_winner,
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    form=Form(verify, record, draw, "game.png"),
-    recipe=GomokuOpenings,
+    solution_format=SolutionFormat(verify, record, draw, "game.png"),
+    generator=GomokuOpenings,
 )

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 from gumbeldore.errors import require
-from gumbeldore.problems.verdict import Verdict
+from gumbeldore.kits.verdict import Verdict
 
 Cell = tuple[int, int]  # row, column
-Way = tuple[Cell, ...]  # cells in the order of walking
+Walk = tuple[Cell, ...]  # cells in the order of walking
 Stones = dict[Cell, str]  # "black" or "white"
 
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
@@ -104,10 +104,10 @@ def cell_score(size: int, stones: Stones, cell: Cell, player: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def lines_through(size: int) -> dict[Cell, list[tuple[Way, Way]]]:
+def lines_through(size: int) -> dict[Cell, list[tuple[Walk, Walk]]]:
     """The four lines through each cell: the cells to walk over from its neighbour to the border, one way and the other."""
 
-    def way(cell: Cell, step: Cell) -> Way:
+    def way(cell: Cell, step: Cell) -> Walk:
         row, column = cell[0] + step[0], cell[1] + step[1]
         return ((row, column), *way((row, column), step)) if 0 <= row < size and 0 <= column < size else ()
 

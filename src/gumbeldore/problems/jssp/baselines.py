@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gumbeldore.problems.baselines import constructive, local_search, solver
-from gumbeldore.problems.instances import Arrays
+from gumbeldore.kits.baselines import constructive, local_search, solver
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.local_search.search import polish_schedules
 from gumbeldore.problems.jssp.experts import jssp_by_ortools
-from gumbeldore.problems.local_search import polish_schedules
-from gumbeldore.problems.solvers import Limit
+from gumbeldore.solvers.outside import Limit
 
 Numbers = NDArray[Any]  # one per job
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import require
-from gumbeldore.problems.instances import Arrays
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.jssp.verify import build_schedule
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.solvers import MINUTE, Limit, Solved, cp_sat, outside
+from gumbeldore.solvers.outside import MINUTE, Limit, Solved, cp_sat, outside
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def jssp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(jobs_by_start(answer.starts), answer.makespan, answer.optimal)
 
 
-def polish_by_ortools(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """CP-SAT with the schedule of the best sequence as a hint."""
     times, machines = given.arrays["times"], given.arrays["machines"]
     schedule = build_schedule(times.tolist(), machines.tolist(), starts[0])
@@ -90,4 +90,4 @@ def jobs_by_start(starts: Sequence[Sequence[int]]) -> list[int]:
 
 
 EXPERTS = {"ortools": jssp_by_ortools}
-POLISHERS = {"ortools": polish_by_ortools}
+WARM_STARTED = {"ortools": warm_started_ortools}

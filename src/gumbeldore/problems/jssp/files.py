@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.text import integer, is_number, number, text_format
+from gumbeldore.io.tsplib import is_tsplib
+from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.jssp.instances import KIND
 from gumbeldore.problems.jssp.known import known_makespan
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.text import integer, is_number, number, text_format
-from gumbeldore.problems.tsplib import is_tsplib
 
 Row = list[str]
 LONGEST = 1e9  # an operation; makespans stay exact
@@ -31,7 +31,7 @@ class Shop(NamedTuple):
     header: Row = []  # noqa: RUF012  # jobs, machines; Taillard's also seeds and bounds
 
 
-def parse(text: str, stem: str) -> list[Given]:
+def parse(text: str, stem: str) -> list[Instance]:
     """The instance of a file, or all of them in one with Taillard's headings."""
     lines = [line.strip() for line in text.splitlines()]
     found = [match[1] for line in lines if not _is_row(line) and (match := NAMED.search(line))]
@@ -109,12 +109,12 @@ def _is_bare(rows: list[Row]) -> bool:
     )
 
 
-def _given(shop: Shop, name: str, stem: str = "") -> Given:
+def _given(shop: Shop, name: str, stem: str = "") -> Instance:
     times, machines, notes = _arrays(shop)
     arrays = {"times": times, "machines": machines}
     unit, scale = KIND.unit(arrays)
     known = known_makespan(times, machines, shop.header, name, stem)
-    return Given(
+    return Instance(
         arrays, unit, scale, known.name or name, known=known.cost, known_from=known.source, notes=(*notes, *known.notes)
     )
 

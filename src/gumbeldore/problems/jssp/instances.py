@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, check_recipe
+from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet, check_generator
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problems.jssp.problem import JSSP
 from gumbeldore.problems.jssp.taillard import taillard_instances
 from gumbeldore.problems.jssp.verify import verify_jssp
-from gumbeldore.problems.verdict import Verdict
 
 
 def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
@@ -29,7 +29,7 @@ def unit(instance: Arrays) -> tuple[Arrays, float]:
     return {**instance, "times": instance["times"] * (99 / longest)}, longest / 99
 
 
-KIND = Kind(
+KIND = InstanceSchema(
     "jssp",
     JSSP(),
     {"times": "instance job machine", "machines": "instance job machine"},
@@ -42,7 +42,7 @@ KIND = Kind(
 
 
 @dataclass(frozen=True)
-class JSSPRecipe:
+class JSSPGenerator:
     """Processing times uniform in 1 .. 99, machine orders uniform permutations.
 
     In this order from one RandomState(seed): `randint(1, 100, (count, jobs, machines))`, and
@@ -55,7 +55,7 @@ class JSSPRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_recipe(count=self.count, jobs=self.jobs, machines=self.machines, seed=self.seed)
+        check_generator(count=self.count, jobs=self.jobs, machines=self.machines, seed=self.seed)
 
     def generate(self) -> InstanceSet:
         random, shape = np.random.RandomState(self.seed), (self.count, self.jobs, self.machines)
@@ -64,7 +64,7 @@ class JSSPRecipe:
 
 
 @dataclass(frozen=True)
-class TaillardRecipe:
+class TaillardGenerator:
     """Taillard's (1993) ten instances of a size, from his generator and seeds."""
 
     jobs: int
@@ -76,4 +76,4 @@ class TaillardRecipe:
 
 
 TAILLARD_SIZES = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20), (100, 20))
-STANDARD = {f"taillard-{jobs}x{machines}": TaillardRecipe(jobs, machines) for jobs, machines in TAILLARD_SIZES}
+STANDARD = {f"taillard-{jobs}x{machines}": TaillardGenerator(jobs, machines) for jobs, machines in TAILLARD_SIZES}

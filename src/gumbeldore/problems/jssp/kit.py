@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from gumbeldore.errors import require, require_positive
+from gumbeldore.kits.baselines import OWN, expert
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
+from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.problem import Problem
-from gumbeldore.problems.baselines import OWN, expert
-from gumbeldore.problems.instances import Arrays
 from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.baselines import BASELINES, searched
-from gumbeldore.problems.jssp.experts import EXPERTS, POLISHERS
+from gumbeldore.problems.jssp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.jssp.files import JOB_SHOP
-from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPRecipe, verify
+from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPGenerator, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
 from gumbeldore.problems.jssp.network import JSSPPolicy
 from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.problem import JSSP
 from gumbeldore.problems.jssp.schedules import EXPORTS
 from gumbeldore.problems.jssp.verify import build_schedule
-from gumbeldore.problems.kit import Architecture, Form, Kit, Record
-from gumbeldore.problems.mixture import any_of, numbers
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ KIT = Kit(
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    form=Form(verify, record, draw, "schedule.png"),
+    solution_format=SolutionFormat(verify, record, draw, "schedule.png"),
     instances=KIND,
-    recipe=JSSPRecipe,
+    generator=JSSPGenerator,
     standard=STANDARD,
     known={f"taillard-{jobs}x{machines}": partial(taillard_makespans, jobs, machines) for jobs, machines in TAILLARD_SIZES},
     experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
-    polishers=POLISHERS,
+    warm_started=WARM_STARTED,
     formats=(JOB_SHOP,),
     exports=EXPORTS,
     published=published.DATA,

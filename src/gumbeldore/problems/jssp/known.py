@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.problems.best_known import best_known
+from gumbeldore.io.best_known import best_known
+from gumbeldore.io.text import is_number
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks
-from gumbeldore.problems.text import is_number
 
 TAILLARD = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise
-from gumbeldore.problems.local_search import polish_schedules
+from gumbeldore.local_search.search import polish_schedules
+from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class JSSP(Problem[JSSPState]):
             available.put_(used, end.expand_as(used))
         return replace(state, scheduled=scheduled, available=available.view(rows, columns)[:, :-1].contiguous())
 
-    def polish(
+    def local_search(
         self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
     ) -> Int[Tensor, "row depth"]:
         """Tabu search, `effort` moves per operation that may move. Its schedule is made active, and of all sequences of actions that lead to it, it
@@ -190,12 +190,12 @@ class JSSP(Problem[JSSPState]):
         times, machines = state.times[state.instance], state.machines[state.instance]
         return polish_schedules(times, machines, actions, seeds, effort * (actions.shape[1] - kept), kept)
 
-    def variants(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[JSSPState]:
+    def augmentations(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[JSSPState]:
         """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""
         count = min(count, 2)
         rows = torch.arange(state.row_count, device=state.device).repeat_interleave(count)
         tag = torch.arange(count, device=state.device).repeat(state.row_count)
-        return Variants(self._turned(state.rows(rows), tag), tag, count)
+        return Augmentations(self._turned(state.rows(rows), tag), tag, count)
 
     def _turned(self, state: JSSPState, tag: Int[Tensor, " row"]) -> JSSPState:
         """Initial states of the shops themselves (tag 0), or reversed."""
@@ -203,18 +203,18 @@ class JSSP(Problem[JSSPState]):
         times, machines = (torch.where(backwards, each.flip(2), each) for each in (same.times, same.machines))
         return replace(same, times=times, machines=machines)
 
-    def translated(self, state: JSSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+    def inverse_transform(self, state: JSSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
         """A schedule of the reversed shop, read backwards, keeps the orders on all machines, and so its longest path. The same the other way."""
         return torch.where(tag.bool()[:, None], actions.flip(1), actions)
 
-    def rewritten(
+    def reencoded(
         self, state: JSSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
-    ) -> Rewritten[JSSPState]:
+    ) -> ReEncoding[JSSPState]:
         """The schedule as it is or read backwards, in the order of starts, so that the last actions are the last ones in time."""
-        require(not bool(state.scheduled.any()), "`rewritten` needs solutions of initial states.")
+        require(not bool(state.scheduled.any()), "`reencoded` needs solutions of initial states.")
         tag = mix(seeds) & 1
         turned = self._turned(state, tag)
-        return Rewritten(turned, tag, by_start(self, turned, self.translated(state, tag, actions)))
+        return ReEncoding(turned, tag, by_start(self, turned, self.inverse_transform(state, tag, actions)))
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.

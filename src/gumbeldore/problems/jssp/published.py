@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gumbeldore.problems.published import PublishedData, PublishedInstance, PublishedNetwork
+from gumbeldore.kits.published import PublishedData, PublishedInstance, PublishedNetwork
 
 NETWORK = PublishedNetwork("final_trf_block.resweight", "encoder", heads={64: 8}, depth="pairs", per_layer=2)
 

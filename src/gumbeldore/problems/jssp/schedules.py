@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.text import integer, number
+from gumbeldore.kits.kit import Export, Instance
 from gumbeldore.problems.jssp.verify import Interval, build_schedule
-from gumbeldore.problems.kit import Export, Given
-from gumbeldore.problems.text import integer, number
 
 COLUMNS = ("job", "operation", "machine", "start", "end")
 
 
-def schedule(given: Given, actions: Sequence[int]) -> list[Interval]:
+def schedule(given: Instance, actions: Sequence[int]) -> list[Interval]:
     return build_schedule(given.arrays["times"].tolist(), given.arrays["machines"].tolist(), actions)
 
 
-def write_text(given: Given, actions: Sequence[int]) -> str:
+def write_text(given: Instance, actions: Sequence[int]) -> str:
     """For people: the makespan, and what each machine does when."""
     intervals = schedule(given, actions)
     lines = [
@@ -30,14 +30,14 @@ def write_text(given: Given, actions: Sequence[int]) -> str:
     return "\n".join([*lines, ""])
 
 
-def write_csv(given: Given, actions: Sequence[int]) -> str:
+def write_csv(given: Instance, actions: Sequence[int]) -> str:
     """For programs: a row for each operation, all numbers from 0, in the order of the jobs."""
     ordered = sorted(schedule(given, actions), key=lambda i: (i.job, i.operation))
     rows = (f"{i.job},{i.operation},{i.machine},{i.start!r},{i.end!r}" for i in ordered)
     return "\n".join([",".join(COLUMNS), *rows, ""])
 
 
-def read_csv(given: Given, text: str) -> list[int]:
+def read_csv(given: Instance, text: str) -> list[int]:
     """The jobs in the order in which their operations start, which gives a schedule that ends no later."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or [cell.strip().lower() for cell in lines[0].split(",")] != list(COLUMNS):

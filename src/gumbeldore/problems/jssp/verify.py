@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gumbeldore.errors import require
-from gumbeldore.problems.verdict import Verdict
+from gumbeldore.kits.verdict import Verdict
 
 
 class Interval(NamedTuple):

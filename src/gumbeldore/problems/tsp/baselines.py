@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from gumbeldore.problems.baselines import constructive, local_search, solver
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.local_search import polish_tours
-from gumbeldore.problems.ortools_routing import ortools_routes
-from gumbeldore.problems.solvers import Limit, Solved, distance_matrix
+from gumbeldore.kits.baselines import constructive, local_search, solver
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.local_search.search import polish_tours
 from gumbeldore.problems.tsp.bounds import bounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
+from gumbeldore.solvers.ortools_routing import ortools_routes
+from gumbeldore.solvers.outside import Limit, Solved, distance_matrix
 
 
 def nearest_neighbour(instance: Arrays) -> list[int]:

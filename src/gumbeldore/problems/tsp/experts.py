@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.solvers import MINUTE, SCALE, SHORT, Limit, Solved, cp_sat, distance_matrix, outside, pyvrp_routes
+from gumbeldore.io.tsplib_distances import all_pairs
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.tsp.files import TourCost
-from gumbeldore.problems.tsplib_weights import all_pairs
+from gumbeldore.solvers.outside import MINUTE, SCALE, SHORT, Limit, Solved, cp_sat, distance_matrix, outside, pyvrp_routes
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def tsp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(answer.tour[1:], answer.length, answer.optimal)
 
 
-def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """PyVRP from the best tour, by the distances of the instance's file."""
     points = np.asarray(given.arrays["coordinates"], dtype=np.float64)
     distances = all_pairs(given.cost.weights, len(points)) if isinstance(given.cost, TourCost) else None
@@ -71,4 +71,4 @@ def polish_by_pyvrp(given: Given, starts: Sequence[Sequence[int]], limit: Limit,
 
 
 EXPERTS = {"pyvrp": tsp_by_pyvrp, "ortools": tsp_by_ortools}
-POLISHERS = {"pyvrp": polish_by_pyvrp}
+WARM_STARTED = {"pyvrp": warm_started_pyvrp}

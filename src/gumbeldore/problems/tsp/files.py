@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.problems.best_known import best_known
-from gumbeldore.problems.kit import Given
-from gumbeldore.problems.plane import duplicates, unit_square
-from gumbeldore.problems.text import text_format
-from gumbeldore.problems.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
-from gumbeldore.problems.tsplib_weights import Weights, path_length, places
+from gumbeldore.io.best_known import best_known
+from gumbeldore.io.plane import duplicates, unit_square
+from gumbeldore.io.text import text_format
+from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
+from gumbeldore.io.tsplib_distances import Weights, path_length, places
+from gumbeldore.kits.kit import Instance
 
 REFUSED = {  # what a file may be about, and why that is not solved
     "ATSP": "asymmetric distances are not supported",
@@ -33,10 +33,10 @@ class TourCost:
         return path_length(self.weights, [0, *actions, 0])
 
 
-def cities(points: NDArray[np.float64], name: str) -> Given:
+def cities(points: NDArray[np.float64], name: str) -> Instance:
     """Cities in the plane. Up to three of them have one tour only."""
     unit, scale = unit_square(points)
-    return Given(
+    return Instance(
         arrays={"coordinates": points},
         unit={"coordinates": unit},
         scale=scale,
@@ -46,7 +46,7 @@ def cities(points: NDArray[np.float64], name: str) -> Given:
     )
 
 
-def parse(text: str, stem: str) -> list[Given]:
+def parse(text: str, stem: str) -> list[Instance]:
     """The instance of a TSPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gumbeldore.problems.instances import Arrays, InstanceSet, Kind, check_recipe
-from gumbeldore.problems.plane import unit_square
+from gumbeldore.io.plane import unit_square
+from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet, check_generator
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problems.tsp.problem import TSP
 from gumbeldore.problems.tsp.verify import verify_tsp
-from gumbeldore.problems.verdict import Verdict
 
 
 def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
@@ -26,7 +26,7 @@ def unit(instance: Arrays) -> tuple[Arrays, float]:
     return {"coordinates": points}, scale
 
 
-KIND = Kind(
+KIND = InstanceSchema(
     "tsp",
     TSP(),
     {"coordinates": "instance city 2"},
@@ -39,7 +39,7 @@ KIND = Kind(
 
 
 @dataclass(frozen=True)
-class TSPRecipe:
+class TSPGenerator:
     """Cities uniform in the unit square: `RandomState(seed).uniform(size=(count, cities, 2))`."""
 
     cities: int = 100
@@ -47,7 +47,7 @@ class TSPRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_recipe(count=self.count, cities=self.cities, seed=self.seed)
+        check_generator(count=self.count, cities=self.cities, seed=self.seed)
 
     def generate(self) -> InstanceSet:
         coordinates = np.random.RandomState(self.seed).uniform(size=(self.count, self.cities, 2))
@@ -55,6 +55,6 @@ class TSPRecipe:
 
 
 STANDARD = {  # the test sets of the paper, from Kool et al. (2019) and Drakulic et al. (2023)
-    **{f"tsp{cities}": TSPRecipe(cities, 10_000, 1234) for cities in (20, 50, 100)},
-    **{f"tsp{cities}": TSPRecipe(cities, 128, 777) for cities in (200, 500, 1000)},
+    **{f"tsp{cities}": TSPGenerator(cities, 10_000, 1234) for cities in (20, 50, 100)},
+    **{f"tsp{cities}": TSPGenerator(cities, 128, 777) for cities in (200, 500, 1000)},
 }

@@ -8,18 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gumbeldore.kits.baselines import OWN, expert
+from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
+from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
-from gumbeldore.problems.baselines import OWN, expert
-from gumbeldore.problems.instances import Arrays
-from gumbeldore.problems.kit import Architecture, Form, Kit
-from gumbeldore.problems.mixture import any_of, numbers
 from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES, searched
 from gumbeldore.problems.tsp.bq import TSPPolicy
-from gumbeldore.problems.tsp.experts import EXPERTS, POLISHERS
+from gumbeldore.problems.tsp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.tsp.files import TSPLIB
-from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPRecipe, verify
+from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPGenerator, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
 from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
 from gumbeldore.problems.tsp.plot import plot_tours
@@ -72,14 +72,14 @@ KIT = Kit(
     cost="tour length",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    form=Form(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png", compare),
+    solution_format=SolutionFormat(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png", compare),
     instances=KIND,
-    recipe=TSPRecipe,
+    generator=TSPGenerator,
     standard=STANDARD,
     known={name: partial(optimal_lengths, name) for name in ("tsp200", "tsp500", "tsp1000")},
     experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
-    polishers=POLISHERS,
+    warm_started=WARM_STARTED,
     formats=(TSPLIB, COLUMNS, JSON, ARRAY),
     exports=EXPORTS,
     published=published.DATA,

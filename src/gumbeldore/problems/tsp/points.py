@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.problems.instance_files import UNREADABLE
-from gumbeldore.problems.kit import Format, Given
-from gumbeldore.problems.plane import check_points
-from gumbeldore.problems.text import is_number, number, shown, text_format
+from gumbeldore.io.instance_files import UNREADABLE
+from gumbeldore.io.plane import check_points
+from gumbeldore.io.text import is_number, number, shown, text_format
+from gumbeldore.kits.kit import Format, Instance
 from gumbeldore.problems.tsp.files import cities
 
 MAGIC = b"\x93NUMPY"
 LOOKED_AT = 50  # rows, when the format is guessed
 
 
-def parse_columns(text: str, stem: str) -> list[Given]:
+def parse_columns(text: str, stem: str) -> list[Instance]:
     """A row for each city: x and y, between commas, semicolons or blanks. A first row without numbers is a header."""
     rows = _rows(text.splitlines())
     width, (x, y) = 2, (0, 1)
@@ -38,7 +38,7 @@ def parse_columns(text: str, stem: str) -> list[Given]:
     return [_checked(np.array(points), stem)]
 
 
-def parse_json(text: str, stem: str) -> list[Given]:
+def parse_json(text: str, stem: str) -> list[Instance]:
     """A list of pairs, alone or as `coordinates` of an object, which may have a `name`."""
     try:
         content = json.loads(text)
@@ -59,7 +59,7 @@ def parse_json(text: str, stem: str) -> list[Given]:
         raise FormatError("A coordinate is too large.") from error
 
 
-def read_array(path: Path) -> list[Given]:
+def read_array(path: Path) -> list[Instance]:
     """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
     try:
         array = np.load(path, allow_pickle=False)
@@ -78,7 +78,7 @@ def read_array(path: Path) -> list[Given]:
         raise FormatError(f"{path}: {error}") from error
 
 
-def _checked(points: NDArray[np.float64], name: str) -> Given:
+def _checked(points: NDArray[np.float64], name: str) -> Instance:
     check_points(points, "city")
     return cities(points, name)
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
-from gumbeldore.problem import Examples, Problem, Rewritten, State, Variants, precise
+from gumbeldore.local_search.search import polish_paths, polish_tours
+from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -22,7 +23,6 @@ from gumbeldore.problems.geometry import (
     nearest_candidates,
     points_at,
 )
-from gumbeldore.problems.local_search import polish_paths, polish_tours
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class TSP(Problem[TSPState]):
         successor = torch.full_like(tour, -1).scatter_(1, tour, tour.roll(-1, 1).where(known & (steps > 0)[:, None], -1))
         return Examples(example, actions.gather(1, steps[:, None]).squeeze(1), successor)
 
-    def polish(
+    def local_search(
         self, state: TSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
     ) -> Int[Tensor, "row depth"]:
         """2-opt and Or-opt, iterated with double bridges, `effort` of them per city that may move."""
@@ -186,15 +186,15 @@ class TSP(Problem[TSPState]):
         order = polish_paths(points.gather(1, path[..., None].expand(-1, -1, 2)), order, seeds, effort * path.shape[1])
         return torch.cat([actions[:, :kept], path.gather(1, order)[:, 1:-1]], 1)
 
-    def variants(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Variants[TSPState]:
+    def augmentations(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[TSPState]:
         """Other cities to begin with, each under some isometry of the square. The tag is that city."""
-        require(bool((state.visited.sum(1) == 1).all()), "`variants` needs initial states.")
+        require(bool((state.visited.sum(1) == 1).all()), "`augmentations` needs initial states.")
         cities = state.visited.shape[1]
         drawn = drawn_apart(seeds, cities, ISOMETRIES, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
         begin = (state.start[rows] + drawn.flatten() // ISOMETRIES) % cities
-        return Variants(self._seen(state.rows(rows), begin, drawn.flatten() % ISOMETRIES), begin, count)
+        return Augmentations(self._seen(state.rows(rows), begin, drawn.flatten() % ISOMETRIES), begin, count)
 
     def _seen(self, state: TSPState, start: Int[Tensor, " row"], form: Int[Tensor, " row"]) -> TSPState:
         """Initial states, with these cities to begin with, under these isometries."""
@@ -202,18 +202,18 @@ class TSP(Problem[TSPState]):
         visited = torch.zeros_like(same.visited).scatter_(1, start[:, None], True)
         return replace(same, coordinates=isometry(same.coordinates, form), start=start, current=start, visited=visited)
 
-    def translated(self, state: TSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
+    def inverse_transform(self, state: TSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
         return begun_at(torch.cat([tag[:, None], actions], 1), state.start)
 
-    def rewritten(
+    def reencoded(
         self, state: TSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
-    ) -> Rewritten[TSPState]:
+    ) -> ReEncoding[TSPState]:
         """The tour from another city on, in either direction, under some isometry. Its last actions are a stretch of it."""
-        require(bool((state.visited.sum(1) == 1).all()), "`rewritten` needs solutions of initial states.")
+        require(bool((state.visited.sum(1) == 1).all()), "`reencoded` needs solutions of initial states.")
         tour, noise = torch.cat([state.start[:, None], actions], 1), mix(seeds)
         tour = torch.where((noise & 1 == 1)[:, None], tour.flip(1), tour)
         start = tour.gather(1, ((noise >> 8) % tour.shape[1])[:, None]).squeeze(1)
-        return Rewritten(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, begun_at(tour, start))
+        return ReEncoding(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, begun_at(tour, start))
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         coordinates = state.coordinates

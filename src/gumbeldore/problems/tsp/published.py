@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gumbeldore.errors import require
-from gumbeldore.problems.published import PublishedData, PublishedInstance, PublishedNetwork
+from gumbeldore.kits.published import PublishedData, PublishedInstance, PublishedNetwork
 
 BQ = PublishedNetwork("first_last_marker.weight", "graph_encoder", heads={128: 8})
 LEHD = PublishedNetwork("dest_projection.weight", "graph_decoder", heads={128: 8})

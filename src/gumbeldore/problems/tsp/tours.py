@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gumbeldore.errors import FormatError
-from gumbeldore.problems.kit import Export, Given
-from gumbeldore.problems.tsplib import check_numbers, parse_tsplib
+from gumbeldore.io.tsplib import check_numbers, parse_tsplib
+from gumbeldore.kits.kit import Export, Instance
 
 
-def write(given: Given, actions: Sequence[int]) -> str:
+def write(given: Instance, actions: Sequence[int]) -> str:
     """A TOUR_SECTION, cities from 1."""
     tour = [0, *actions]
     length = f"COMMENT : Length {given.cost(actions):.15g}\n" if given.cost is not None else ""
@@ -18,7 +18,7 @@ def write(given: Given, actions: Sequence[int]) -> str:
     return f"NAME : {name}.tour\n{length}TYPE : TOUR\nDIMENSION : {len(tour)}\nTOUR_SECTION\n{cities}\n-1\nEOF\n"
 
 
-def read(given: Given, text: str) -> list[int]:
+def read(given: Instance, text: str) -> list[int]:
     """The tour of a file, turned so that it begins at city 0."""
     file, count = parse_tsplib(text), len(given.arrays["coordinates"])
     kind = file.kind("TOUR")

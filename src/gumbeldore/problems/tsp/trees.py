@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.compiling import address, chosen, code, plain
+from gumbeldore.local_search.compiling import address, chosen, code, plain
 
 STRIDE = 1.2
 """How much an edge too many raises a price at first, in mean edges of the first tree. It falls to 0."""

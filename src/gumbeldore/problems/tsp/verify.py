@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gumbeldore.errors import require
-from gumbeldore.problems.verdict import Verdict, permutation_fault
+from gumbeldore.kits.verdict import Verdict, permutation_fault
 
 
 def verify_tsp(coordinates: Any, tour: Sequence[int] | Any) -> Verdict:

@@ -1,0 +1,117 @@
+"""Files of policies: weights as safetensors, with a header from which the network is built again. Loading executes no code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+
+from gumbeldore.errors import CheckpointError
+from gumbeldore.files import write_atomically
+from gumbeldore.kits import registry as finding
+from gumbeldore.policy import Network
+
+FORMAT = "gumbeldore-1"
+POLICY = "policy.safetensors"  # what the file is called in the folder of a run
+HASH = "sha256"  # in the header: of the file as it is without this entry
+
+
+def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
+    """Weights as safetensors; the header names the class and its constructor arguments (`policy.config`).
+
+    The same weights give the same bytes, with the same version of the package.
+    """
+    header = {"format": FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **_version(), **metadata}
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()}
+    entries, data = _split(save(weights, metadata=header))
+    entries["__metadata__"][HASH] = hashlib.sha256(_joined(entries, data)).hexdigest()
+    write_atomically(Path(path), lambda temporary: temporary.write_bytes(_joined(entries, data)))
+
+
+def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> Network:
+    """The policy saved by `save_policy`. Pass `policy_class` for a class of your own."""
+    weights, header = read_weights(path)
+    name = header.get("policy", "")
+    network = policy_class or finding.policy_class(name)
+    if network is None:
+        raise CheckpointError(
+            f"{path} holds a policy of the class {name!r}, which is in no kit that is installed. "
+            f"For a class of your own call `load_policy(path, policy_class=...)`."
+        )
+    try:
+        policy = network(**json.loads(header.get("config", "{}")))
+    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(f"The sizes in the header of {path} do not fit {network.__name__}: {error}") from error
+    put_weights(policy, weights, path)
+    return policy.eval()
+
+
+def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str | Path) -> None:
+    """Gives a policy the weights of a file; an error that says what does not fit, if something does not."""
+    own = policy.state_dict()
+    faults = {
+        "lacks": own.keys() - weights.keys(),
+        "has in excess": weights.keys() - own.keys(),
+        "has in another shape": {name for name in own.keys() & weights.keys() if own[name].shape != weights[name].shape},
+    }
+    found = "; ".join(f"it {what} {', '.join(sorted(names)[:3])}" for what, names in faults.items() if names)
+    if found:
+        raise CheckpointError(f"The weights in {path} do not fit {type(policy).__name__}: {found}.")
+    policy.load_state_dict(weights)
+
+
+def policy_file(named: str | Path) -> Path:
+    """A file, or the one in the folder of a run."""
+    return Path(named) / POLICY if Path(named).is_dir() else Path(named)
+
+
+def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors and header of a policy file."""
+    if not Path(path).is_file():
+        raise CheckpointError(f"There is no policy file {path}. Train one with `gumbeldore train`, or check the path.")
+    try:
+        content = Path(path).read_bytes()
+        weights = load(content)
+        entries, data = _split(content)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} is not a readable safetensors file: it is damaged, cut off or something else."
+        ) from error
+    header: dict[str, str] = entries.get("__metadata__", {})
+    if (digest := header.pop(HASH, None)) and digest != hashlib.sha256(_joined(entries, data)).hexdigest():
+        raise CheckpointError(f"{path} is damaged: its content does not match its checksum.")
+    if (form := header.get("format")) != FORMAT:
+        newer = isinstance(form, str) and form.startswith(FORMAT.rstrip("1"))
+        fix = " A newer version of gumbeldore wrote it: pip install --upgrade gumbeldore." if newer else ""
+        raise CheckpointError(
+            f"{path} is not a policy that this version can read: its format is {form!r}, not {FORMAT!r}.{fix}"
+        )
+    return weights, header
+
+
+def _version() -> dict[str, str]:
+    """Of the package, where it is installed."""
+    with suppress(PackageNotFoundError):
+        return {"version": version("gumbeldore")}
+    return {}
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a safetensors file, and the rest: eight bytes say how long the header is, which is JSON."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
+
+
+def _joined(entries: Mapping[str, Any], data: bytes) -> bytes:
+    """The inverse, with sorted names; the data begin at a multiple of eight."""
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data

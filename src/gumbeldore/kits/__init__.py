@@ -1,0 +1,1 @@
+"""Kits: all that a problem brings along, and how kits are found."""

@@ -1,0 +1,108 @@
+"""How kits are found: ours by name, those of installed packages by their entry points, any other by where it stands.
+
+A package announces its kits in its pyproject.toml:
+
+    [project.entry-points."gumbeldore.kits"]
+    flowshop = "my_package.flow_shop:KIT"
+
+Naming `path/to/file.py:KIT` executes that file. So this is done for what a user typed, never for what a file says.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from gumbeldore.errors import SettingsError, require
+from gumbeldore.kits.kit import Kit
+from gumbeldore.policy import Network
+
+BUILT_IN = ("tsp", "cvrp", "jssp", "gomoku")
+GROUP = "gumbeldore.kits"
+
+
+def kit_names() -> list[str]:
+    """The names of our kits and of those that installed packages announce."""
+    return [*BUILT_IN, *(point.name for point in _announced())]
+
+
+def kit_named(name: str) -> Kit:
+    """One of ours, or of an installed package."""
+    if name in BUILT_IN:
+        return importlib.import_module(f"gumbeldore.problems.{name}.kit").KIT
+    for point in _announced():
+        if point.name == name:
+            return _loaded(point)
+    raise SettingsError(
+        f"Unknown problem `{name}`. Known: {', '.join(kit_names())}. One of your own: `path/to/file.py:KIT` or `package.module:KIT`."
+    )
+
+
+def kit_at(place: str) -> Kit:
+    """The kit at `path/to/file.py:KIT` or `package.module:KIT`, which is imported, that is executed."""
+    where, _, name = place.rpartition(":")
+    module = _module_of_file(Path(where)) if where.endswith(".py") else _imported(where)
+    kit = getattr(module, name, None)
+    if not isinstance(kit, Kit):
+        kits = [key for key, value in vars(module).items() if isinstance(value, Kit)]
+        hint = f" It holds {', '.join(f'`{where}:{key}`' for key in kits)}." if kits else ""
+        raise SettingsError(f"`{place}` must name a `Kit`, got {type(kit).__name__}.{hint}")
+    return kit
+
+
+def policy_class(name: str) -> type[Network] | None:
+    """The network of that class name in one of our kits or those of installed packages."""
+    for kit in all_kits():
+        for architecture in kit.architectures.values():
+            if architecture.network.__name__ == name:
+                return architecture.network
+    return None
+
+
+def all_kits() -> Iterator[Kit]:
+    """Ours and those of installed packages."""
+    for name in kit_names():
+        yield kit_named(name)
+
+
+def _announced() -> list[EntryPoint]:
+    return [point for point in entry_points(group=GROUP) if point.name not in BUILT_IN]
+
+
+def _loaded(point: EntryPoint) -> Kit:
+    try:
+        kit = point.load()
+    except Exception as error:  # whatever another package does when it is imported
+        raise SettingsError(
+            f"The kit `{point.name}` ({point.value}) cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    require(isinstance(kit, Kit), f"The entry point `{point.name}` ({point.value}) must be a `Kit`, got {type(kit).__name__}.")
+    return kit
+
+
+def _module_of_file(path: Path) -> Any:
+    """The module of a file, under its own name, so that worker processes, which inherit the search path, can import it too."""
+    require(path.is_file(), f"There is no file {path} to take a kit from.")
+    folder, name = str(path.resolve().parent), path.stem
+    require(name.isidentifier(), f"A file with a kit must have a name that Python can import, got {path.name}.")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    module = _imported(name)
+    found = getattr(module, "__file__", None)
+    require(
+        found is not None and Path(found).resolve() == path.resolve(),
+        f"{path} cannot be imported, because another module is called `{name}` ({found}). Give the file another name.",
+    )
+    return module
+
+
+def _imported(name: str) -> Any:
+    require(bool(name), "A kit is named by `path/to/file.py:KIT` or `package.module:KIT`.")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # whatever the file does
+        raise SettingsError(f"`{name}` cannot be imported: {type(error).__name__}: {error}") from error

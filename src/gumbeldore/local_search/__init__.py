@@ -1,0 +1,1 @@
+"""Compiled local search for tours, routes and schedules."""

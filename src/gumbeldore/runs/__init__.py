@@ -1,0 +1,1 @@
+"""A run as an object: its folder, settings, presets, record, status and report."""

@@ -1,0 +1,1 @@
+"""Outside solvers, for labels, baselines and warm starts."""

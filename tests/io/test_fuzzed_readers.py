@@ -1,0 +1,158 @@
+"""Whatever a file holds, a reader gives instances that can be solved, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from published import FOLDER
+
+from gumbeldore.errors import FormatError
+from gumbeldore.io.reading import read_file, solution_cost
+from gumbeldore.kits.instances import InstanceSet
+
+EXPLICIT = (
+    "NAME : m\nTYPE : TSP\nDIMENSION : 4\nEDGE_WEIGHT_TYPE : EXPLICIT\nEDGE_WEIGHT_FORMAT : UPPER_ROW\nEDGE_WEIGHT_SECTION\n"
+    "3 5 7 2 4 6\nDISPLAY_DATA_SECTION\n1 0 0\n2 3 0\n3 4 1\n4 7 7\nEOF\n"
+)
+TAILLARD = "2 3\nTimes\n3 2 5\n4 60 1\nMachines\n1 3 2\n2 1 3\n"
+SEEDS = {
+    "a.tsp": (FOLDER / "ulysses16.tsp").read_text(),
+    "b.tsp": EXPLICIT,
+    "a.vrp": (FOLDER / "A-n32-k5.vrp").read_text(),
+    "a.jsp": (FOLDER / "ft06.txt").read_text(),
+    "b.jsp": TAILLARD,
+    "a.csv": "x,y\n" + "".join(f"{n},{n * n}\n" for n in range(6)),
+    "a.json": '{"name": "a", "coordinates": [[0, 1], [2.5, 3], [4, 5e1], [6, -7]]}',
+}
+PIECES = [
+    "",
+    "\n",
+    " ",
+    "-1",
+    "0",
+    "1",
+    "2",
+    "1e308",
+    "nan",
+    "-inf",
+    "1.5",
+    ":",
+    ",",
+    ";",
+    "\t",
+    "#",
+    "EOF",
+    "x",
+    "é",
+    "\x00",
+    "\u2028",
+]
+PIECES += [
+    "9" * 400,
+    "DIMENSION : 2\n",
+    "TYPE : CVRP\n",
+    "TYPE : \n",
+    "EDGE_WEIGHT_TYPE : CEIL_2D\n",
+    "GEO",
+    "DEPOT_SECTION\n",
+    "[",
+    "]",
+    '"',
+    "\ufeff",
+]
+SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "jssp": "csv"}
+INSTANCES = {
+    kit.name: (kit, found[0])
+    for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "ft06.txt"))
+}
+
+quick = settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def spoiled(draw, text):
+    """The text after up to three cuts, insertions and changes of a word."""
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.sampled_from([start, start + 1, start + 3, start + 40, len(text)]))
+        text = text[:start] + draw(st.sampled_from(PIECES)) + text[end:]
+    return text
+
+
+def natural(kit, instance):
+    """Some feasible solution."""
+    if kit.name == "jssp":
+        jobs, machines = instance.arrays["times"].shape
+        return [job for job in range(jobs) for _ in range(machines)]
+    if kit.name == "cvrp":
+        return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
+    return list(range(1, len(instance.arrays["coordinates"])))
+
+
+def outcome(run):
+    """What a reader gives, or nothing if it refuses in one line."""
+    try:
+        return run()
+    except FormatError as error:
+        message = str(error)
+    assert len(message.splitlines()) == 1, message
+    return None
+
+
+def check(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = outcome(lambda: read_file(path))
+    kit, found = result or (None, [])
+    assert found or result is None
+    for instance in found[:3]:
+        actions = natural(kit, instance)
+        cost = solution_cost(kit, instance, actions)
+        assert math.isfinite(cost)
+        for export in kit.exports.values():
+            text = export.write(instance, actions)
+            assert export.read is None or solution_cost(kit, instance, export.read(instance, text)) <= cost
+        if instance.solved is None:
+            unit = {name: np.asarray(array)[None] for name, array in instance.unit.items()}
+            assert InstanceSet(kit.instances, unit).state().row_count == 1
+            verdict = kit.solution_format.verify(instance.unit, actions)
+            assert verdict.objective * instance.scale == pytest.approx(
+                kit.solution_format.verify(instance.arrays, actions).objective, rel=1e-6
+            )
+
+
+@pytest.mark.parametrize("name", SEEDS)
+@quick
+@given(data=st.data())
+def test_a_spoiled_file_is_read_or_refused(name, data, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / f"spoiled {name}"
+    path.write_bytes(data.draw(spoiled(SEEDS[name])).encode("utf-8", "surrogatepass"))
+    check(path)
+
+
+@pytest.mark.parametrize("name", ["a", "a.tsp", "a.jsp", "a.csv", "a.json", "a.npy", "a.npz"])
+@quick
+@given(
+    content=st.binary(max_size=60),
+    start=st.sampled_from([b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\xff\xfe", b"3 1\n", b"[["]),
+)
+def test_any_bytes_are_read_or_refused(name, content, start, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / f"bytes {name}"
+    path.write_bytes(start + content)
+    check(path)
+
+
+@pytest.mark.parametrize("problem", SOLUTIONS)
+@quick
+@given(data=st.data())
+def test_a_spoiled_solution_is_read_or_refused(problem, data):
+    kit, instance = INSTANCES[problem]
+    export = kit.exports[SOLUTIONS[problem]]
+    text = data.draw(spoiled(export.write(instance, natural(kit, instance))))
+    cost = outcome(lambda: solution_cost(kit, instance, export.read(instance, text)))
+    assert cost is None or math.isfinite(cost)
