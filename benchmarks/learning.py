@@ -32,11 +32,11 @@ from safetensors.torch import load_file, save_file
 
 from gumbeldore.figure import saved_figure
 from gumbeldore.files import write_atomically
+from gumbeldore.kits.solver import Limit
 from gumbeldore.parallel.processes import in_processes
 from gumbeldore.problem import Examples, replay
 from gumbeldore.runs.presets import entry
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.solvers.outside import Limit
 from gumbeldore.training import self_improve
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.loss import action_losses

@@ -21,6 +21,7 @@ from gumbeldore.errors import BusyError, CheckpointError, GumbeldoreError, Setti
 from gumbeldore.files import locked
 from gumbeldore.io.instance_files import read_instances
 from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.solver import Limit, Solved, SolverError
 from gumbeldore.kits.verdict import Verdict
 from gumbeldore.parallel.processes import WorkerError, in_processes
 from gumbeldore.problems.cvrp import experts
@@ -32,7 +33,7 @@ from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
-from gumbeldore.solvers.outside import Limit, Solved, SolverError, outside
+from gumbeldore.solvers.outside import outside
 
 TINY = {"tsp": TSPGenerator(7, 3, 5), "cvrp": CVRPGenerator(5, 12, 3, 5), "jssp": JSSPGenerator(3, 3, 3, 5)}
 QUIET = Console(quiet=True)

@@ -7,12 +7,12 @@ from kits import KITS
 
 from gumbeldore.cli.method_names import baseline_named, sampler_named
 from gumbeldore.errors import SettingsError
+from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import PRESETS
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
-from gumbeldore.solvers.outside import Limit, SolverError
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_an_empty_file_of_a_folder_is_a_failure_and_what_looks_like_no_instance_
 
 
 def test_polishing_has_a_column_of_its_own(solve, monkeypatch):
-    from gumbeldore.solvers.outside import Limit
+    from gumbeldore.kits.solver import Limit
     from gumbeldore.solving import refining
 
     monkeypatch.setattr(refining, "Limit", lambda seconds: Limit(None, seconds))

@@ -15,10 +15,10 @@ from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.evaluation import BaselineMethod, Evaluation, NamedSet, PolicyMethod
 from gumbeldore.evaluation.methods import Answer, Failure, Method
 from gumbeldore.evaluation.report import BEST_FOUND
+from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch
-from gumbeldore.solvers.outside import Limit, SolverError
 
 TSP = KITS["tsp"]
 NEAREST = BaselineMethod("nearest-neighbour", TSP.baselines["nearest-neighbour"])

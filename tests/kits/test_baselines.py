@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from kits import KINDS, KITS
 
+from gumbeldore.kits.solver import Limit
 from gumbeldore.problems.cvrp import baselines as cvrp
 from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.jssp import baselines as jssp
 from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.tsp import baselines as tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
-from gumbeldore.solvers.outside import Limit
 
 SETS = {"tsp": TSPGenerator(9, 2, 3), "cvrp": CVRPGenerator(8, 12, 2, 3), "jssp": JSSPGenerator(4, 3, 2, 3)}
 QUICK = {"pyvrp": Limit(None, 50), "or-tools": Limit(None, 20), "cpsat": Limit(None, 1.0), "hgs": Limit(None, 50)}

@@ -11,6 +11,7 @@ import pytest
 
 from gumbeldore import problems
 from gumbeldore.errors import SettingsError
+from gumbeldore.kits import verdict
 from gumbeldore.kits.verdict import Verdict
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.tsp.verify import verify_tsp
@@ -104,8 +105,8 @@ def test_the_reference_solutions_verify_to_their_lengths(shared: Path) -> None:
 
 
 def test_the_verifiers_import_nothing_that_they_verify() -> None:
-    files = [file for file in Path(problems.__file__).parent.rglob("*.py") if file.name in ("verify.py", "verdict.py")]
-    assert len(files) == 5
+    files = [*Path(problems.__file__).parent.rglob("verify.py"), Path(verdict.__file__)]
+    assert len(files) >= 5
     for file in files:
         for node in ast.walk(ast.parse(file.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []

@@ -14,7 +14,7 @@ from kits import KITS
 from gumbeldore import BeamSearch, Greedy
 from gumbeldore.errors import SettingsError
 from gumbeldore.io.reading import read_file
-from gumbeldore.solvers.outside import Limit, SolverError
+from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.solving import refining, solve
 from gumbeldore.solving.refining import refinement
 from gumbeldore.solving.results import POLICY

@@ -12,6 +12,7 @@ import torch
 from kits import SOLVERS
 from routing import seeded
 
+from gumbeldore.kits.solver import Limit
 from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.tsp.instances import TSPGenerator
@@ -19,7 +20,6 @@ from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.records import merged
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.runs.training import new_policy
-from gumbeldore.solvers.outside import Limit
 from gumbeldore.training import greedy_objective, imitate, self_improve
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # twice as fast; shapes are checked elsewhere

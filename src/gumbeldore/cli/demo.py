@@ -24,6 +24,7 @@ from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.solver import MINUTE, Solved
 from gumbeldore.local_search.search import available
 from gumbeldore.parallel.processes import in_order, in_processes
 from gumbeldore.policy import Network
@@ -35,7 +36,6 @@ from gumbeldore.runs.training import pick_device, train
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
-from gumbeldore.solvers.outside import MINUTE, Solved
 
 PROBLEM, SET, LARGER, EXACT = "tsp", "tsp20", "tsp50", "ortools"
 """What is demonstrated: a problem, the standard sets whose first instances are solved, and the solver that proves optima."""

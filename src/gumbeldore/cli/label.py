@@ -28,10 +28,10 @@ from gumbeldore.kits.baselines import OWN, check_work
 from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
 from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.registry import kit_named
+from gumbeldore.kits.solver import SHORT, Limit, Solved, Solver, SolverError
 from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.parallel.processes import in_processes
 from gumbeldore.runs.bars import counter
-from gumbeldore.solvers.outside import SHORT, Limit, Solved, Solver, SolverError
 
 JOURNAL = "gumbeldore-labels-1"
 

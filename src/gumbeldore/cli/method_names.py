@@ -14,12 +14,12 @@ from typing import Literal
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.evaluation import BaselineMethod
 from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.presets import PRESETS, preset
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
-from gumbeldore.solvers.outside import Limit, SolverError
 
 SAMPLERS = "greedy, beam:16, wr:128, wor:16x1, gd:32x4, theory:32x4, step:32x10, adaptive:128 or adaptive,evaluations=1000, preset:best"
 BASELINES = "NAME, NAME:2s (seconds) or NAME:work=1000"

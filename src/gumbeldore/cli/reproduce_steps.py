@@ -26,6 +26,7 @@ from gumbeldore.io.instance_files import read_instances
 from gumbeldore.io.policy_files import POLICY, load_policy
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.registry import kit_named
+from gumbeldore.kits.solver import Limit
 from gumbeldore.policy import Network
 from gumbeldore.reproduction import Evaluate, Expert, Imitate, Instances, Label, Results, Step, Train
 from gumbeldore.reproduction.steps import digest
@@ -33,7 +34,6 @@ from gumbeldore.runs.folder import METRICS, RunFolder
 from gumbeldore.runs.presets import Entry, entry
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.runs.training import imitate, train
-from gumbeldore.solvers.outside import Limit
 from gumbeldore.solving.policies import policy_for
 from gumbeldore.training.checkpoint import read_metrics
 

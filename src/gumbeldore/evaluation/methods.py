@@ -20,11 +20,11 @@ from gumbeldore.evaluation.sets import stacked
 from gumbeldore.kits.baselines import Baseline
 from gumbeldore.kits.instances import Arrays, InstanceSet
 from gumbeldore.kits.kit import Instance, Kit
+from gumbeldore.kits.solver import SHORT, Limit, SolverError
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.search.samplers import BeamSearch, Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.solvers.outside import SHORT, Limit, SolverError
 
 REVISION = 2
 """To be raised whenever the code of a search or a baseline changes its answers: kept ones are then computed anew."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gumbeldore.kits.instances import Arrays
-from gumbeldore.solvers.outside import SHORT, Limit, Solved, Solver, SolverError
+from gumbeldore.kits.solver import SHORT, Limit, Solved, Solver, SolverError
 
 Search = Callable[[Arrays, Limit, int], Sequence[int]]  # one instance, how long, seed; returns actions of the problem's `step`
 

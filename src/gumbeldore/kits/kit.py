@@ -22,11 +22,11 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.baselines import Baseline
 from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
 from gumbeldore.kits.published import PublishedData, PublishedNetwork
+from gumbeldore.kits.solver import Limit, Solver
 from gumbeldore.kits.verdict import Verdict
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State
 from gumbeldore.solutions import Solutions
-from gumbeldore.solvers.outside import Limit, Solver
 
 Record = dict[str, Any]
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.parallel.pool import Answer, Key, R, T, Worker, WorkerDeath, WorkerPool, attempt, same
-from gumbeldore.training.ranks import ranks
+from gumbeldore.parallel.ranks import ranks
 
 LOOK_SECONDS = 1.0
 """How often a pool looks for machines that joined."""

@@ -19,7 +19,7 @@ import torch
 import gumbeldore
 from gumbeldore.networks import native
 from gumbeldore.parallel.cluster import Cluster
-from gumbeldore.training.ranks import ranks
+from gumbeldore.parallel.ranks import ranks
 
 PACKAGES = ("gumbeldore", "torch", "numpy", "safetensors")
 

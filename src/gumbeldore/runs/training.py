@@ -20,6 +20,7 @@ from gumbeldore.io.policy_files import POLICY, load_policy, read_weights
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.cluster import Cluster
+from gumbeldore.parallel.ranks import joined, ranks
 from gumbeldore.policy import Network
 from gumbeldore.runs.bars import bars, line
 from gumbeldore.runs.board import board
@@ -33,7 +34,6 @@ from gumbeldore.runs.settings import RunSettings, StageSettings
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError
-from gumbeldore.training.ranks import joined, ranks
 from gumbeldore.training.settings import Stage
 from gumbeldore.training.state import Progress as Event
 
@@ -186,7 +186,7 @@ def _run(
         try:
             ranks().told((saved, policy.state_dict()))
             stream = events(policy, _validation(settings, how.place), saved)
-            words = _follow(ranks().led(stream, Epoch), recorder, saved, settings, how)
+            words = _follow(ranks().synchronised(stream, Epoch), recorder, saved, settings, how)
             recorder.finish()
         except DivergenceError as error:
             raise recorder.save_divergence(error, entry.name) from error
@@ -201,7 +201,7 @@ def _accompany(policy: Network, settings: RunSettings, events: Events, how: RunO
     """What the other ranks of a data-parallel training do: the same as the first one, without files."""
     saved, weights = ranks().told((None, policy.state_dict()))
     policy.load_state_dict(weights)
-    for _ in ranks().led(events(policy, _validation(settings, how.place), saved), Epoch):
+    for _ in ranks().synchronised(events(policy, _validation(settings, how.place), saved), Epoch):
         pass
     return policy
 

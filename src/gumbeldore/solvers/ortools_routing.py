@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.solvers.outside import SCALE, Limit, SolverError, distance_matrix, outside
+from gumbeldore.kits.solver import Limit, SolverError
+from gumbeldore.solvers.outside import SCALE, distance_matrix, outside
 
 
 def ortools_routes(

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.kits.kit import Instance, Kit, WarmStartedSolver
+from gumbeldore.kits.solver import Limit
 from gumbeldore.local_search import search as local_search
 from gumbeldore.problem import Problem
-from gumbeldore.solvers.outside import Limit
 from gumbeldore.solving.search import Found, Piece, Refined
 
 STARTS = 4

@@ -20,13 +20,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from gumbeldore.parallel.cluster import Cluster
+from gumbeldore.parallel.ranks import ranks
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Greedy, Sampler
 from gumbeldore.training.backend import Backend, started
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.loss import action_losses
-from gumbeldore.training.ranks import ranks
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.state import Progress, Select, Training, select_best
 
@@ -70,7 +70,7 @@ def self_improve(
 
     `workers` processes sample, validate and compute gradients, with the same results for any number of them; 0 is this process,
     with all its threads. Processes are spawned, so a script starts them below `if __name__ == "__main__":`. A `Cluster` samples on many
-    machines. Under `torchrun` all ranks call this and share the work (`gumbeldore.training.ranks`).
+    machines. Under `torchrun` all ranks call this and share the work (`gumbeldore.parallel.ranks`).
 
     `stages` are a curriculum: instances of one stage after the other, instead of those of `problem` and `validation`. The weights go
     on; the dataset begins anew unless it is a window, and the best policy so far has to be beaten on the instances of the new stage.

@@ -11,6 +11,7 @@ from torch import Tensor
 from gumbeldore.parallel.cluster import Actors, Cluster
 from gumbeldore.parallel.pool import R, T, WorkerPool
 from gumbeldore.parallel.processes import Processes
+from gumbeldore.parallel.ranks import ranks
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Sampler
@@ -18,7 +19,7 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.cluster_workers import ClusterWorkers
 from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
-from gumbeldore.training.ranks import RankedWorkers, ranks
+from gumbeldore.training.ranked_workers import RankedWorkers
 from gumbeldore.training.workers import Workers
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.solver import Limit, Solved
 from gumbeldore.local_search.search import polish_routes
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.cvrp.problem import CVRP
@@ -18,7 +19,7 @@ from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.cvrp.savings import savings_of
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.solvers.ortools_routing import ortools_routes
-from gumbeldore.solvers.outside import Limit, Solved, distance_matrix
+from gumbeldore.solvers.outside import distance_matrix
 
 
 def nearest_neighbour(instance: Arrays) -> list[int]:

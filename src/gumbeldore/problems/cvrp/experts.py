@@ -16,9 +16,10 @@ from gumbeldore.errors import require
 from gumbeldore.io.tsplib_distances import all_pairs
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
+from gumbeldore.kits.solver import SHORT, Limit, Solved
 from gumbeldore.problems.cvrp.files import RoutesCost
 from gumbeldore.problems.cvrp.routes import routes
-from gumbeldore.solvers.outside import SHORT, Limit, Solved, distance_matrix, outside, pyvrp_routes
+from gumbeldore.solvers.outside import distance_matrix, outside, pyvrp_routes
 
 NO_CLOCK = 0.0
 """As HGS's time limit; with any other one it starts again after its iterations, until the time is up."""

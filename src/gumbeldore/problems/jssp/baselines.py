@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.solver import Limit
 from gumbeldore.local_search.search import polish_schedules
 from gumbeldore.problems.jssp.experts import jssp_by_ortools
-from gumbeldore.solvers.outside import Limit
 
 Numbers = NDArray[Any]  # one per job
 

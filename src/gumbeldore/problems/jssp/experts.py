@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from gumbeldore.errors import require
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
+from gumbeldore.kits.solver import MINUTE, Limit, Solved
 from gumbeldore.problems.jssp.verify import build_schedule
-from gumbeldore.solvers.outside import MINUTE, Limit, Solved, cp_sat, outside
+from gumbeldore.solvers.outside import cp_sat, outside
 
 
 @dataclass(frozen=True)

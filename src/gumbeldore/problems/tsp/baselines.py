@@ -7,11 +7,12 @@ import torch
 
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
+from gumbeldore.kits.solver import Limit, Solved
 from gumbeldore.local_search.search import polish_tours
 from gumbeldore.problems.tsp.bounds import bounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
 from gumbeldore.solvers.ortools_routing import ortools_routes
-from gumbeldore.solvers.outside import Limit, Solved, distance_matrix
+from gumbeldore.solvers.outside import distance_matrix
 
 
 def nearest_neighbour(instance: Arrays) -> list[int]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from gumbeldore.io.tsplib_distances import all_pairs
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
+from gumbeldore.kits.solver import MINUTE, SHORT, Limit, Solved
 from gumbeldore.problems.tsp.files import TourCost
-from gumbeldore.solvers.outside import MINUTE, SCALE, SHORT, Limit, Solved, cp_sat, distance_matrix, outside, pyvrp_routes
+from gumbeldore.solvers.outside import SCALE, cp_sat, distance_matrix, outside, pyvrp_routes
 
 
 @dataclass(frozen=True)

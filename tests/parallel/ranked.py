@@ -8,9 +8,10 @@ import torch
 
 from gumbeldore import Gumbeldore
 from gumbeldore.cli import main
+from gumbeldore.parallel.ranks import joined
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
-from gumbeldore.training.ranks import RankedWorkers, joined
+from gumbeldore.training.ranked_workers import RankedWorkers
 from gumbeldore.training.workers import Workers
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gumbeldore.cli import main
-from gumbeldore.training.ranks import Ranks, joined, ranks
+from gumbeldore.parallel.ranks import Ranks, joined, ranks
 
 RUN = shlex.split("""train tsp --problem.cities 6 --policy.d 16 --policy.layers 1 --policy.heads 2 --policy.ff 32 --sampler.beam-width 4 --sampler.rounds 2
 --training.instances 5 --training.sampling-batch 2 --training.batches 2 --training.batch-size 9 --training.part-size 4
@@ -59,4 +59,4 @@ def test_a_process_alone_is_the_first_of_one(monkeypatch):
     with joined() as alone:
         assert alone == ranks() == Ranks(0, 1)
         assert alone.told(5) == 5
-        assert list(alone.led(iter([1, 2.0, 3]), int)) == [1, 2.0, 3]
+        assert list(alone.synchronised(iter([1, 2.0, 3]), int)) == [1, 2.0, 3]

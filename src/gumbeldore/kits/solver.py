@@ -1,0 +1,47 @@
+"""What a kit takes as a solver: a function of an instance, a limit and a seed.
+
+Nothing a solver says is trusted: whoever uses an answer checks it with the problem's verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.kits.instances import Arrays
+
+
+class SolverError(GumbeldoreError):
+    """A solver is not installed, or has found no solution."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a solver may search an instance: by the clock, or by work, which gives the same answer on any machine."""
+
+    seconds: float | None = 2.0
+    work: float | None = None  # iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of our own search
+
+    def __post_init__(self) -> None:
+        require((self.seconds is None) != (self.work is None), "A limit is either `seconds` or `work`: give one of them.")
+        for name, value in vars(self).items():
+            require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} seconds" if self.seconds is not None else f"work {self.work:g}"
+
+
+SHORT, MINUTE = Limit(2.0), Limit(60.0)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a solver says about one instance."""
+
+    actions: list[int]
+    cost: float  # minus the objective; the solution must be at least as good
+    optimal: bool
+
+
+Solver = Callable[[Arrays, Limit, int], Solved]  # one instance, how long, seed
