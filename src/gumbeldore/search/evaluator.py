@@ -12,6 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import ContractError
 from gumbeldore.policy import Policy, rows_within
 from gumbeldore.problem import Problem, S, slices
+from gumbeldore.search.deadline import Deadline
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Evaluator(Generic[S]):
     policy: Policy[S]
     root: S  # one row per instance
     network_bytes: int
+    deadline: Deadline | None = None
     context: Any = field(init=False)
     made: Int[Tensor, " batch"] = field(init=False)  # rows that went through the policy
     cached: Int[Tensor, " batch"] = field(init=False)  # rows that the caller knew already
@@ -72,6 +74,8 @@ class Evaluator(Generic[S]):
         return equal
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
+        if self.deadline is not None:
+            self.deadline.call(state.row_count)
         limit = rows_within(self.policy, state, self.network_bytes)
         with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
             if state.row_count <= limit:

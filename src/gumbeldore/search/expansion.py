@@ -18,6 +18,7 @@ from torch import Tensor
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, check_horizon, dead_ends, ended, final_objective, precise, step_some
 from gumbeldore.search import gumbel
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.evaluator import Evaluator
 from gumbeldore.search.trie import UNKNOWN, Known, Trie
 
@@ -92,6 +93,7 @@ class Search(Generic[S]):
     transpositions: bool = True  # evaluate states with equal keys once
     network_bytes: int = 1 << 29
     augmented: bool = False  # the first action chooses one
+    deadline: Deadline | None = None
     horizon: int = field(init=False)
     trie: Trie = field(init=False)
     evaluator: Evaluator[S] = field(init=False)
@@ -100,7 +102,7 @@ class Search(Generic[S]):
         batch = self.root.row_count
         self.horizon = self.problem.horizon(self.root)
         self.trie = Trie.empty(batch, self.nodes, self.horizon, self.root.device)
-        self.evaluator = Evaluator(self.problem, self.policy, self.root, self.network_bytes)
+        self.evaluator = Evaluator(self.problem, self.policy, self.root, self.network_bytes, self.deadline)
 
     @torch.inference_mode()
     def round(

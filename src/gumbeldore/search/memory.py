@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.expansion import Search
 
 
@@ -33,6 +34,7 @@ class MemoryBudget:
         transpositions: bool,
         augmented: bool,
         must_keep: bool = False,
+        deadline: Deadline | None = None,
     ) -> Search[S]:
         """A search with its tries empty. Priors are kept where they fit, or must be."""
         actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
@@ -46,6 +48,7 @@ class MemoryBudget:
             transpositions=transpositions,
             network_bytes=self.memory // 2,
             augmented=augmented,
+            deadline=deadline,
         )
 
 

@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from gumbeldore.hashing import mix
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, replay
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.scores import by_probability
 from gumbeldore.solutions import Solutions
@@ -47,6 +48,7 @@ class Reconstruction(Generic[S]):
     chains: int
     memory: int
     searched: Solutions  # all that the search has found
+    deadline: Deadline | None = None
     actions: Int[Tensor, "batch chain depth"] = field(init=False)
     objective: Float[Tensor, "batch chain"] = field(init=False)
     passes: Int[Tensor, " batch"] = field(init=False)
@@ -100,7 +102,9 @@ class Reconstruction(Generic[S]):
     def _continued(self, row: Int[Tensor, " row"], there: S) -> tuple[Float[Tensor, " row"], Int[Tensor, "row depth"]]:
         """The best objective, and its actions, of a beam search from partial solutions of these instances."""
         room = MemoryBudget(WIDTH, WIDTH, self.memory, reuses=False)
-        search = room.search(self.problem, self.policy, there.compact(), transpositions=True, augmented=False)
+        search = room.search(
+            self.problem, self.policy, there.compact(), transpositions=True, augmented=False, deadline=self.deadline
+        )
         result = search.round(WIDTH, by_probability)
         objective, slot = result.objective.max(1)
         self.made = self.made.index_add(0, row, search.evaluator.made)

@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, precise, step_some
 from gumbeldore.search import gumbel
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.evaluator import Evaluator
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.solutions import Diagnostics, Solutions
@@ -34,10 +35,16 @@ class WithReplacement(Sampler):
         require(0 < self.nucleus <= 1, f"`nucleus` must lie in (0, 1], got {self.nucleus}. 1 switches the truncation off.")
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmentations: int,
+        deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
-            evaluator = Evaluator(problem, policy, state, self.memory // 2)
+            evaluator = Evaluator(problem, policy, state, self.memory // 2, deadline)
             solutions = self._sample(problem, evaluator, state, seeds)
         yield solutions
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +24,7 @@ from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
 from gumbeldore.search.augmentation import Augmented, AugmentedPolicy, inverse_transform
 from gumbeldore.search.auto import AutoNucleus, AutoStep
+from gumbeldore.search.deadline import Deadline, TimeIsUpError
 from gumbeldore.search.expansion import Round, Search
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
@@ -47,21 +48,35 @@ class Sampler(ABC):
         """How many augmentations of an instance with solutions of so many actions are asked for."""
         return self.augmentations
 
-    def stream(self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"]) -> Iterator[Solutions]:
-        """All solutions so far, after each round: stop whenever you like. Does not chunk to memory."""
+    def stream(
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        deadline: Deadline | None = None,
+    ) -> Iterator[Solutions]:
+        """All solutions so far, after each round: stop whenever you like, or name a `deadline`. Does not chunk to memory."""
         state = state.compact()
         wanted = self.forms(problem.horizon(state))
         forms = problem.augmentations(state, wanted, seeds=seeds) if wanted > 1 else None
-        if forms is None or forms.count == 1:
-            yield from self.rounds_of(problem, policy, state, seeds, 1)
-            return
-        varied, start = Augmented.start(problem, forms)
-        for solutions in self.rounds_of(varied, AugmentedPolicy(policy, varied), start, seeds, forms.count):
-            yield inverse_transform(problem, state, forms, solutions)
+        with suppress(TimeIsUpError):
+            if forms is None or forms.count == 1:
+                yield from self.rounds_of(problem, policy, state, seeds, 1, deadline)
+                return
+            varied, start = Augmented.start(problem, forms)
+            for solutions in self.rounds_of(varied, AugmentedPolicy(policy, varied), start, seeds, forms.count, deadline):
+                yield inverse_transform(problem, state, forms, solutions)
 
     @abstractmethod
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmentations: int,
+        deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         """The search itself. If there are several augmentations, the first action chooses one of them."""
 
@@ -151,12 +166,20 @@ class BeamSearch(Sampler):
         check_positive("augmentations", self.augmentations)
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmentations: int,
+        deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         width = self.beam_width * augmentations
         with evaluation_mode(policy):
             room = MemoryBudget(width, width, self.memory, reuses=False)
-            search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1)
+            search = room.search(
+                problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1, deadline=deadline
+            )
             result = search.round(width, by_probability if augmentations == 1 else by_probability_within(augmentations))
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
@@ -219,7 +242,13 @@ class StochasticBeamSearch(Sampler):
         return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmentations: int,
+        deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         """Algorithm 2."""
         search, results = None, list[Round]()
@@ -227,7 +256,7 @@ class StochasticBeamSearch(Sampler):
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         for index in range(self.rounds):
             with evaluation_mode(policy):
-                search = search or self._search(problem, policy, state, augmentations > 1)
+                search = search or self._search(problem, policy, state, augmentations > 1, deadline)
                 if self._begins_deterministically and index == 0:
                     perturb = by_probability if augmentations == 1 else by_probability_within(augmentations)
                     result = search.round(self.beam_width, perturb, watch=nucleus)
@@ -255,7 +284,9 @@ class StochasticBeamSearch(Sampler):
     def _room(self) -> MemoryBudget:
         return MemoryBudget(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
 
-    def _search(self, problem: Problem[S], policy: Policy[S], state: S, augmented: bool) -> Search[S]:
+    def _search(
+        self, problem: Problem[S], policy: Policy[S], state: S, augmented: bool, deadline: Deadline | None
+    ) -> Search[S]:
         return self._room.search(
             problem,
             policy,
@@ -263,6 +294,7 @@ class StochasticBeamSearch(Sampler):
             transpositions=self.transpositions,
             augmented=augmented,
             must_keep=self.keep_trie,
+            deadline=deadline,
         )
 
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:

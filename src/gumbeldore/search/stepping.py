@@ -14,6 +14,7 @@ from gumbeldore.errors import require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.auto import AutoNucleus
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
@@ -52,10 +53,16 @@ class StepAndReconsider(Sampler):
         require(sigma == "auto" or 0 <= sigma < float("inf"), f'`sigma` must be at least 0, or "auto", got {sigma!r}.')
 
     def rounds_of(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmentations: int
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmentations: int,
+        deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         with evaluation_mode(policy):
-            course = self._course(problem, policy, state, seeds, augmentations > 1)
+            course = self._course(problem, policy, state, seeds, augmentations > 1, deadline)
         while not course.results or bool(course.way.active.any()):
             with evaluation_mode(policy), torch.inference_mode():
                 if self.first_round_deterministic and not course.results:
@@ -67,10 +74,16 @@ class StepAndReconsider(Sampler):
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
     def _course(
-        self, problem: Problem[S], policy: Policy[S], state: S, seeds: Int[Tensor, " batch"], augmented: bool
+        self,
+        problem: Problem[S],
+        policy: Policy[S],
+        state: S,
+        seeds: Int[Tensor, " batch"],
+        augmented: bool,
+        deadline: Deadline | None,
     ) -> Following[S]:
         room = self._room(problem.horizon(state))
-        search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmented)
+        search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmented, deadline=deadline)
         auto = self.nucleus == "auto"
         nucleus = AutoNucleus.start(state.row_count, state.device) if auto else float(self.nucleus)
         return Following(search, seeds, nucleus, self.sigma)
