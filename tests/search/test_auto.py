@@ -114,12 +114,12 @@ def test_a_limit_of_evaluations_ends_after_the_round_that_reaches_it() -> None:
 def test_the_first_answer_is_the_greedy_one() -> None:
     """Also on a problem with augmentations: it comes soon, whatever the budget."""
     state = random_trees(10, 3, 4, generator=generator(9), leaf=0.0)
-    for problem, level in ((TreeProblem(), 0), (ManyFacedTree(), 1)):
+    for problem in (TreeProblem(), ManyFacedTree()):
         first = next(Adaptive(500).stream(problem, TablePolicy(), state, torch.arange(10)))
         greedy = Greedy()(problem, TablePolicy(), state, seeds=torch.arange(10))
         assert first.actions.shape[1] == 1
         assert torch.equal(first.best_objective, greedy.best_objective)
-        assert torch.equal(first.diagnostics.evaluations, greedy.diagnostics.evaluations + level)
+        assert torch.equal(first.diagnostics.evaluations, greedy.diagnostics.evaluations)
 
 
 def test_more_evaluations_ask_for_more_variants_and_longer_solutions_for_fewer() -> None:

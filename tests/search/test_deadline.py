@@ -41,11 +41,12 @@ def test_every_sampler_ends_at_the_deadline_with_what_it_had_yielded(sampler, cl
             assert torch.equal(mine.best_objective, theirs.best_objective)
 
 
-def test_a_deadline_that_is_far_away_changes_nothing_and_counts_the_rows():
+@pytest.mark.parametrize("sampler", [Gumbeldore(4, 3), BeamSearch(3, augmentations=4), Adaptive(effort=64)], ids=str)
+def test_a_deadline_that_is_far_away_changes_nothing_and_counts_the_rows(sampler):
     state, seeds = PROBLEM.generate(2, generator=seeded(1)), torch.arange(2)
     deadline = Deadline()
-    *_, found = Gumbeldore(4, 3).stream(PROBLEM, POLICY, state, seeds, deadline)
-    *_, free = Gumbeldore(4, 3).stream(PROBLEM, POLICY, state, seeds)
+    *_, found = sampler.stream(PROBLEM, POLICY, state, seeds, deadline)
+    *_, free = sampler.stream(PROBLEM, POLICY, state, seeds)
     assert torch.equal(found.actions, free.actions)
     assert deadline.rows == int(free.diagnostics.evaluations.sum())
 

@@ -14,6 +14,7 @@ from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
 from gumbeldore.search.adaptive import Adaptive, due, explored
 from gumbeldore.search.reconstruction import Reconstruction, best_apart, can_reconstruct, continued, extended
 from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
+from gumbeldore.search.task import Task
 
 CASES = {
     "tsp": (TSP(9), TSPPolicy(16, 1, 2, 32)),
@@ -89,7 +90,7 @@ def test_schedules_are_written_in_the_order_of_starts_and_not_longer() -> None:
 def test_rebuilding_never_makes_anything_worse_and_returns_only_what_is_better(case) -> None:
     problem, policy, state = case
     sampled = StochasticBeamSearch(3, 1)(problem, policy, state, seeds=torch.arange(6))
-    building = Reconstruction(problem, policy, state, torch.arange(6), 3, 1 << 28, sampled)
+    building = Reconstruction(Task(problem, policy, state, torch.arange(6)), 3, 1 << 28, sampled)
     before = building.objective
     with torch.no_grad():
         for _ in range(12):
@@ -110,7 +111,7 @@ def test_rebuilding_never_makes_anything_worse_and_returns_only_what_is_better(c
 def test_instances_that_are_not_active_stay_as_they_are(case) -> None:
     problem, policy, state = case
     greedy = Greedy()(problem, policy, state, seeds=torch.arange(6))
-    building = Reconstruction(problem, policy, state, torch.arange(6), 1, 1 << 28, greedy)
+    building = Reconstruction(Task(problem, policy, state, torch.arange(6)), 1, 1 << 28, greedy)
     active = torch.tensor([True, False] * 3)
     with torch.no_grad():
         for _ in range(5):
@@ -197,7 +198,7 @@ def test_what_the_search_finds_later_replaces_what_is_worse() -> None:
     problem, policy = TSP(8), awake(TSPPolicy(16, 1, 2, 32), 3)
     state, seeds = problem.generate(5, generator=generator(13)), torch.arange(5)
     few, more = (list(StochasticBeamSearch(4, 3).stream(problem, policy, state, seeds))[i] for i in (0, 2))
-    building = Reconstruction(problem, policy, state, seeds, 2, 1 << 28, few)
+    building = Reconstruction(Task(problem, policy, state, seeds), 2, 1 << 28, few)
     building.see(more)
     assert torch.equal(building.objective, best_apart(more.actions, more.objective, 2)[1])
     assert torch.equal(building.found.objective, more.objective)

@@ -8,18 +8,17 @@ from itertools import chain, count, repeat
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S
+from gumbeldore.problem import S
 from gumbeldore.search.auto import GROWTH, AutoNucleus
-from gumbeldore.search.deadline import Deadline, TimeIsUpError
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.reconstruction import Reconstruction, can_reconstruct
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
 SEQUENCES = 128
@@ -97,28 +96,20 @@ class Adaptive(Sampler):
             limit = getattr(self, name)
             require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
 
-    def stream(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
+    def run(self, task: Task[S]) -> Iterator[Solutions]:
         """A search, and beside it, where solutions can be written down in other forms, parts of the best ones anew."""
-        if not can_reconstruct(problem):
-            yield from super().stream(problem, policy, state, seeds, deadline)
+        if not can_reconstruct(task.problem):
+            yield from super().run(task)
             return
-        state, building = state.compact(), None
-        horizon = problem.horizon(state)
-        for found in super(Adaptive, self._exploring(horizon)).stream(problem, policy, state, seeds, deadline):
+        building = None
+        horizon = task.problem.horizon(task.state)
+        for found in super(Adaptive, self._exploring(horizon)).run(task):
             if building is None:
-                building = Reconstruction(problem, policy, state, seeds, self._chains(horizon), self.memory, found, deadline)
+                building = Reconstruction(task, self._chains(horizon), self.memory, found)
             building.see(found)
             yield building.found
             yield from self._rebuilt(building, horizon, lambda spent: due(spent / horizon) * horizon)
-        if building is None:  # the deadline came before the first solution
-            return
+        assert building is not None
         yield from self._rebuilt(building, horizon, lambda spent: torch.full_like(spent, torch.inf, dtype=torch.float64))
 
     def _exploring(self, horizon: int) -> Adaptive:
@@ -142,35 +133,21 @@ class Adaptive(Sampler):
             active &= searched.diagnostics.remaining_mass > 0
             if not bool(active.any()):
                 return
-            try:
-                with evaluation_mode(building.policy), torch.inference_mode():
-                    building.reconstruct(active)
-            except TimeIsUpError:
-                return
+            with evaluation_mode(building.task.policy), torch.inference_mode():
+                building.reconstruct(active)
             yield building.found
 
     def forms(self, horizon: int) -> int:
         return max(1, min(MOST_VARIANTS, int(SHARE * self._solutions(horizon) / COST)))
 
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
-        with evaluation_mode(policy):
-            room = self._room(problem.horizon(state))
-            search = room.search(
-                problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1, deadline=deadline
-            )
-            nucleus = AutoNucleus.start(state.row_count, state.device, growth=GROWTH ** (1 / STEPS))
-            course = Following(search, seeds, nucleus, sigma=0.0)
-        plan = chain(self._on_augmentations(course, augmentations), self._in_passes(course, augmentations))
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+        with evaluation_mode(task.policy):
+            search = self._room(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
+            nucleus = AutoNucleus.start(task.state.row_count, task.state.device, growth=GROWTH ** (1 / STEPS))
+            course = Following(search, task.seeds, nucleus, sigma=0.0)
+        plan = chain(self._on_augmentations(course, task.augmentations), self._in_passes(course, task.augmentations))
         while True:
-            with evaluation_mode(policy), torch.inference_mode():
+            with evaluation_mode(task.policy), torch.inference_mode():
                 if next(plan, None) is None:
                     return
                 solutions = course.solutions

@@ -96,7 +96,7 @@ class Augmented(Problem[AugmentedState[S]], Generic[S]):
 
 @dataclass(frozen=True)
 class AugmentedPolicy(Generic[S]):
-    """A policy to which all augmentations are equally likely."""
+    """A policy to which all augmentations are equally likely: it is asked about what follows the choice of one."""
 
     policy: Policy[S]
     problem: Augmented[S]
@@ -104,9 +104,11 @@ class AugmentedPolicy(Generic[S]):
     def prepare(self, state: AugmentedState[S]) -> Any:
         return self.policy.prepare(state.augmentations.state)
 
+    def unasked(self, state: AugmentedState[S]) -> bool:
+        """Whether this is the first level, where no row has chosen."""
+        return bool((state.chosen < 0).any())
+
     def __call__(self, state: AugmentedState[S], context: Any) -> Float[Tensor, "row action"]:
-        if bool((state.chosen < 0).any()):  # the first level: no row has chosen
-            return torch.zeros(self.problem.mask(state).shape, device=state.device)
         logits = self.policy(state.inner, context)
         return pad(logits, (0, max(0, self.problem.count - logits.shape[1])))
 

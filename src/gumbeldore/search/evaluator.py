@@ -12,6 +12,7 @@ from torch import Tensor
 from gumbeldore.errors import ContractError
 from gumbeldore.policy import Policy, rows_within
 from gumbeldore.problem import Problem, S, slices
+from gumbeldore.search.augmentation import AugmentedPolicy
 from gumbeldore.search.deadline import Deadline
 
 
@@ -39,6 +40,8 @@ class Evaluator(Generic[S]):
         if len(rows) < state.row_count:
             state = state.rows(rows)
         mask = self.problem.mask(state)
+        if isinstance(self.policy, AugmentedPolicy) and self.policy.unasked(state):
+            return masked_log_softmax(torch.zeros(mask.shape, device=mask.device), mask, type(self.policy).__name__)
         choices = mask.sum(1)
         fewest = int(choices.min())
         if fewest == 0:
@@ -74,16 +77,19 @@ class Evaluator(Generic[S]):
         return equal
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
-        if self.deadline is not None:
-            self.deadline.call(state.row_count)
         limit = rows_within(self.policy, state, self.network_bytes)
         with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
             if state.row_count <= limit:
-                logits = self.policy(state, self.context)
+                logits = self._logits(state)
             else:
                 parts = (state.rows(piece) for piece in slices(state.row_count, limit))
-                logits = torch.cat([self.policy(part, self.context) for part in parts])
+                logits = torch.cat([self._logits(part) for part in parts])
         return masked_log_softmax(logits, mask, type(self.policy).__name__)
+
+    def _logits(self, state: S) -> Float[Tensor, "row action"]:
+        if self.deadline is not None:
+            self.deadline.call(state.row_count)
+        return self.policy(state, self.context)
 
 
 def masked_log_softmax(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S
-from gumbeldore.search.deadline import Deadline
+from gumbeldore.problem import S
 from gumbeldore.search.expansion import Search
+from gumbeldore.search.task import Task
 
 
 @dataclass(frozen=True)
@@ -27,28 +26,25 @@ class MemoryBudget:
 
     def search(
         self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
+        task: Task[S],
         *,
         transpositions: bool,
-        augmented: bool,
         must_keep: bool = False,
-        deadline: Deadline | None = None,
     ) -> Search[S]:
         """A search with its tries empty. Priors are kept where they fit, or must be."""
+        problem, state = task.problem, task.state
         actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
         size = state.row_count * trie_bytes(self.nodes, actions, horizon, cached=True)
         return Search(
             problem,
-            policy,
+            task.policy,
             state,
             self.nodes,
             cache_priors=must_keep or (self.reuses and size <= self.memory // 2),
             transpositions=transpositions,
             network_bytes=self.memory // 2,
-            augmented=augmented,
-            deadline=deadline,
+            augmented=task.augmented,
+            deadline=task.deadline,
         )
 
 

@@ -15,11 +15,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gumbeldore.hashing import mix
-from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, replay
-from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.scores import by_probability
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
 WIDTH = 2
@@ -41,14 +40,10 @@ def can_reconstruct(problem: Problem[Any]) -> bool:
 class Reconstruction(Generic[S]):
     """Some of the best solutions of each instance, improved independently of each other, while a search may go on to find more."""
 
-    problem: Problem[S]
-    policy: Policy[S]
-    state: S  # one initial row per instance
-    seeds: Int[Tensor, " batch"]
+    task: Task[S]
     chains: int
     memory: int
     searched: Solutions  # all that the search has found
-    deadline: Deadline | None = None
     actions: Int[Tensor, "batch chain depth"] = field(init=False)
     objective: Float[Tensor, "batch chain"] = field(init=False)
     passes: Int[Tensor, " batch"] = field(init=False)
@@ -57,7 +52,7 @@ class Reconstruction(Generic[S]):
     added: list[tuple[Int[Tensor, "batch 1 depth"], Float[Tensor, "batch 1"]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.passes, self.made, self.drawn = (torch.zeros_like(self.seeds) for _ in range(3))
+        self.passes, self.made, self.drawn = (torch.zeros_like(self.task.state.instance) for _ in range(3))
         self.actions, self.objective = best_apart(self.searched.actions, self.searched.objective, self.chains)
 
     @property
@@ -86,25 +81,23 @@ class Reconstruction(Generic[S]):
 
     def reconstruct(self, active: Bool[Tensor, " batch"]) -> None:
         """A part of every solution of the active instances is built anew, and kept where that is better."""
-        chains = self.actions.shape[1]
+        problem, state, chains = self.task.problem, self.task.state, self.actions.shape[1]
         row = active.nonzero().squeeze(1).repeat_interleave(chains)
         chain = torch.arange(len(row), device=row.device) % chains
-        seeds = mix(mix(self.seeds[row] + chain) + self.passes[row])
-        form = self.problem.reencoded(self.state.rows(row), self.actions[row, chain], seeds=seeds)
+        seeds = mix(mix(self.task.seeds[row] + chain) + self.passes[row])
+        form = problem.reencoded(state.rows(row), self.actions[row, chain], seeds=seeds)
         whole = (form.actions >= 0).sum(1)
         share = PART[0] + (PART[1] - PART[0]) * (self.passes[row] * GOLDEN % 1)
         kept = (whole - (share * whole).ceil().long().clamp(min=2)).clamp(min=0)
-        objective, last = self._continued(row, replay(self.problem, form.state, form.actions, kept))
-        new = self.problem.inverse_transform(self.state.rows(row), form.tag, continued(form.actions, kept, last))
+        objective, last = self._continued(row, replay(problem, form.state, form.actions, kept))
+        new = problem.inverse_transform(state.rows(row), form.tag, continued(form.actions, kept, last))
         self.passes = self.passes + active.long()
         self._keep(row, chain, new, objective)
 
     def _continued(self, row: Int[Tensor, " row"], there: S) -> tuple[Float[Tensor, " row"], Int[Tensor, "row depth"]]:
         """The best objective, and its actions, of a beam search from partial solutions of these instances."""
         room = MemoryBudget(WIDTH, WIDTH, self.memory, reuses=False)
-        search = room.search(
-            self.problem, self.policy, there.compact(), transpositions=True, augmented=False, deadline=self.deadline
-        )
+        search = room.search(replace(self.task, state=there.compact()), transpositions=True)
         result = search.round(WIDTH, by_probability)
         objective, slot = result.objective.max(1)
         self.made = self.made.index_add(0, row, search.evaluator.made)

@@ -10,12 +10,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, precise, step_some
 from gumbeldore.search import gumbel
-from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.evaluator import Evaluator
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Diagnostics, Solutions
 
 
@@ -34,18 +33,10 @@ class WithReplacement(Sampler):
         check_positive("augmentations", self.augmentations)
         require(0 < self.nucleus <= 1, f"`nucleus` must lie in (0, 1], got {self.nucleus}. 1 switches the truncation off.")
 
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
-        with evaluation_mode(policy):
-            evaluator = Evaluator(problem, policy, state, self.memory // 2, deadline)
-            solutions = self._sample(problem, evaluator, state, seeds)
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+        with evaluation_mode(task.policy):
+            evaluator = Evaluator(task.problem, task.policy, task.state, self.memory // 2, task.deadline)
+            solutions = self._sample(task.problem, evaluator, task.state, task.seeds)
         yield solutions
 
     def _sample(self, problem: Problem[S], evaluator: Evaluator[S], state: S, seeds: Int[Tensor, " batch"]) -> Solutions:

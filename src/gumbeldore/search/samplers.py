@@ -28,6 +28,7 @@ from gumbeldore.search.deadline import Deadline, TimeIsUpError
 from gumbeldore.search.expansion import Round, Search
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.scores import by_gumbels, by_probability, by_probability_within, root_gumbels
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Diagnostics, Solutions, expected_duplicates
 
 MEMORY = 2 << 30
@@ -57,28 +58,24 @@ class Sampler(ABC):
         deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like, or name a `deadline`. Does not chunk to memory."""
-        state = state.compact()
-        wanted = self.forms(problem.horizon(state))
-        forms = problem.augmentations(state, wanted, seeds=seeds) if wanted > 1 else None
         with suppress(TimeIsUpError):
-            if forms is None or forms.count == 1:
-                yield from self.rounds_of(problem, policy, state, seeds, 1, deadline)
-                return
-            varied, start = Augmented.start(problem, forms)
-            for solutions in self.rounds_of(varied, AugmentedPolicy(policy, varied), start, seeds, forms.count, deadline):
-                yield inverse_transform(problem, state, forms, solutions)
+            yield from self.run(Task(problem, policy, state.compact(), seeds, deadline=deadline))
+
+    def run(self, task: Task[S]) -> Iterator[Solutions]:
+        """The search of a task, on augmentations where these are wanted and there are any."""
+        problem, state, wanted = task.problem, task.state, self.forms(task.problem.horizon(task.state))
+        forms = problem.augmentations(state, wanted, seeds=task.seeds) if wanted > 1 else None
+        if forms is None or forms.count == 1:
+            yield from self.rounds_of(task)
+            return
+        varied, start = Augmented.start(problem, forms)
+        policy = AugmentedPolicy(task.policy, varied)
+        for solutions in self.rounds_of(Task(varied, policy, start, task.seeds, forms.count, task.deadline)):
+            yield inverse_transform(problem, state, forms, solutions)
 
     @abstractmethod
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
-        """The search itself. If there are several augmentations, the first action chooses one of them."""
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+        """The search itself."""
 
     @abstractmethod
     def instance_bytes(self, actions: int, horizon: int) -> int:
@@ -165,22 +162,12 @@ class BeamSearch(Sampler):
         check_positive("memory", self.memory)
         check_positive("augmentations", self.augmentations)
 
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
-        width = self.beam_width * augmentations
-        with evaluation_mode(policy):
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+        width = self.beam_width * task.augmentations
+        with evaluation_mode(task.policy):
             room = MemoryBudget(width, width, self.memory, reuses=False)
-            search = room.search(
-                problem, policy, state, transpositions=self.transpositions, augmented=augmentations > 1, deadline=deadline
-            )
-            result = search.round(width, by_probability if augmentations == 1 else by_probability_within(augmentations))
+            search = room.search(task, transpositions=self.transpositions)
+            result = search.round(width, by_probability_within(task.augmentations) if task.augmented else by_probability)
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
         yield solutions
@@ -241,24 +228,16 @@ class StochasticBeamSearch(Sampler):
             return [last]
         return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
 
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
         """Algorithm 2."""
         search, results = None, list[Round]()
-        batch, device = state.row_count, state.device
+        seeds, batch, device = task.seeds, task.state.row_count, task.state.device
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         for index in range(self.rounds):
-            with evaluation_mode(policy):
-                search = search or self._search(problem, policy, state, augmentations > 1, deadline)
+            with evaluation_mode(task.policy):
+                search = search or self._search(task)
                 if self._begins_deterministically and index == 0:
-                    perturb = by_probability if augmentations == 1 else by_probability_within(augmentations)
+                    perturb = by_probability_within(task.augmentations) if task.augmented else by_probability
                     result = search.round(self.beam_width, perturb, watch=nucleus)
                     step.see(result)
                 else:
@@ -284,18 +263,8 @@ class StochasticBeamSearch(Sampler):
     def _room(self) -> MemoryBudget:
         return MemoryBudget(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
 
-    def _search(
-        self, problem: Problem[S], policy: Policy[S], state: S, augmented: bool, deadline: Deadline | None
-    ) -> Search[S]:
-        return self._room.search(
-            problem,
-            policy,
-            state,
-            transpositions=self.transpositions,
-            augmented=augmented,
-            must_keep=self.keep_trie,
-            deadline=deadline,
-        )
+    def _search(self, task: Task[S]) -> Search[S]:
+        return self._room.search(task, transpositions=self.transpositions, must_keep=self.keep_trie)
 
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         """Nothing is learnt between rounds."""

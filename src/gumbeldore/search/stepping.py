@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.policy import Policy
-from gumbeldore.problem import Problem, S
+from gumbeldore.problem import S
 from gumbeldore.search.auto import AutoNucleus
-from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
 
@@ -52,41 +49,24 @@ class StepAndReconsider(Sampler):
         sigma = self.sigma
         require(sigma == "auto" or 0 <= sigma < float("inf"), f'`sigma` must be at least 0, or "auto", got {sigma!r}.')
 
-    def rounds_of(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmentations: int,
-        deadline: Deadline | None = None,
-    ) -> Iterator[Solutions]:
-        with evaluation_mode(policy):
-            course = self._course(problem, policy, state, seeds, augmentations > 1, deadline)
+    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+        with evaluation_mode(task.policy):
+            course = self._course(task)
         while not course.results or bool(course.way.active.any()):
-            with evaluation_mode(policy), torch.inference_mode():
+            with evaluation_mode(task.policy), torch.inference_mode():
                 if self.first_round_deterministic and not course.results:
-                    course.beam(self.beam_width, augmentations)
+                    course.beam(self.beam_width, task.augmentations)
                 else:
                     course.sample(self.beam_width, len(course.results), course.way.active if course.results else None)
                 course.way.advance(course.search, self.step)
                 solutions = course.solutions
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _course(
-        self,
-        problem: Problem[S],
-        policy: Policy[S],
-        state: S,
-        seeds: Int[Tensor, " batch"],
-        augmented: bool,
-        deadline: Deadline | None,
-    ) -> Following[S]:
-        room = self._room(problem.horizon(state))
-        search = room.search(problem, policy, state, transpositions=self.transpositions, augmented=augmented, deadline=deadline)
+    def _course(self, task: Task[S]) -> Following[S]:
+        search = self._room(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
         auto = self.nucleus == "auto"
-        nucleus = AutoNucleus.start(state.row_count, state.device) if auto else float(self.nucleus)
-        return Following(search, seeds, nucleus, self.sigma)
+        nucleus = AutoNucleus.start(task.state.row_count, task.state.device) if auto else float(self.nucleus)
+        return Following(search, task.seeds, nucleus, self.sigma)
 
     def _room(self, horizon: int) -> MemoryBudget:
         return MemoryBudget(self.beam_width * max(1, -(-horizon // self.step)), self.beam_width, self.memory)
