@@ -14,8 +14,8 @@ from matplotlib.backends.backend_agg import RendererAgg
 
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.problems.cvrp.plot import plot_routes
+from gumbeldore.problems.gantt import plot_schedule
 from gumbeldore.problems.gomoku.plot import plot_game
-from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.problems.tsp.plot import plot_tours
 from gumbeldore.runs import curves

@@ -19,8 +19,8 @@ from gumbeldore.conformance import check_problem
 from gumbeldore.errors import SettingsError
 from gumbeldore.problem import replay
 from gumbeldore.problems import JSSP, JSSPState
-from gumbeldore.problems.jssp.problem import occurrence
 from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.scheduling import occurrence
 from gumbeldore.search.samplers import StochasticBeamSearch
 
 P_VALUE = 1e-4

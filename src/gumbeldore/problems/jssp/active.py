@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
-from gumbeldore.problems.jssp.problem import JSSP, JSSPState, never, occurrence
+from gumbeldore.problems.jssp.problem import JSSP, JSSPState
+from gumbeldore.problems.scheduling import never, occurrence
 
 
 def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
-from gumbeldore.problems.jssp.problem import JSSPState, never
+from gumbeldore.problems.jssp.problem import JSSPState
+from gumbeldore.problems.scheduling import never
 
 BOUNDS = 8
 """Features of an operation."""

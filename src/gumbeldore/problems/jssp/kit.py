@@ -15,6 +15,7 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.problem import Problem
+from gumbeldore.problems.gantt import plot_schedule
 from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.baselines import BASELINES, searched
 from gumbeldore.problems.jssp.experts import EXPERTS, WARM_STARTED
@@ -22,7 +23,6 @@ from gumbeldore.problems.jssp.files import JOB_SHOP
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPGenerator, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
 from gumbeldore.problems.jssp.network import JSSPPolicy
-from gumbeldore.problems.jssp.plot import plot_schedule
 from gumbeldore.problems.jssp.problem import JSSP
 from gumbeldore.problems.jssp.schedules import EXPORTS
 from gumbeldore.problems.jssp.verify import build_schedule

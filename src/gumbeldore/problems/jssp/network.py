@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from gumbeldore.errors import ContractError
 from gumbeldore.networks import native, segments
 from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.pointer import Pointer, segment_losses
+from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
 from gumbeldore.problems.jssp.active import active_jobs, active_order
@@ -235,13 +235,3 @@ def zeros(layer: nn.Linear) -> nn.Linear:
     """A layer that says nothing at first, so that a network that learnt without it can go on with it."""
     nn.init.zeros_(layer.weight)
     return layer
-
-
-def sinusoids(count: int, like: Float[Tensor, "1 d"]) -> Float[Tensor, "position d"]:
-    """Encodings of positions (Vaswani et al. 2017): sines in even, cosines in odd channels."""
-    d = like.shape[1]
-    frequency = torch.exp(torch.arange(0, d, 2, device=like.device) * (-math.log(10000.0) / d))
-    angle = torch.arange(count, device=like.device)[:, None] * frequency
-    table = like.new_zeros(count, d)
-    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()[:, : d // 2]
-    return table

@@ -13,6 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
 from gumbeldore.local_search.search import polish_schedules
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
+from gumbeldore.problems.scheduling import completion, occurrence, run
 
 
 @dataclass(frozen=True)
@@ -161,22 +162,15 @@ class JSSP(Problem[JSSPState]):
 
     def prefix(self, state: JSSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> JSSPState:
         """What `replay` does, several times faster: only the availability times are computed action by action."""
-        depth, rows = int(steps.max()), state.row_count
+        depth = int(steps.max())
         moving = torch.arange(depth, device=state.device) < steps[:, None]
         job = actions[:, :depth].where(moving, 0)
         scheduled = state.scheduled.scatter_add(1, job, moving.long())
         operation = state.scheduled.gather(1, job) + occurrence(job, state.jobs)
         place = ((state.instance[:, None] * state.jobs + job) * state.operations + operation).where(moving, 0)
-        # From here on depth comes first. Each row has one more resource, which the actions after its prefix use.
-        columns = state.available.shape[1] + 1
-        resources = torch.stack([job, state.machines.take(place) + state.jobs]).where(moving, columns - 1)
-        resources = (resources + torch.arange(0, rows * columns, columns, device=state.device)[:, None]).permute(2, 0, 1)
-        times = state.times.take(place).t().contiguous()
-        available = torch.nn.functional.pad(state.available, (0, 1)).flatten()
-        for used, time in zip(resources.contiguous(), times, strict=True):
-            end = completion(available.take(used), 0, time)
-            available.put_(used, end.expand_as(used))
-        return replace(state, scheduled=scheduled, available=available.view(rows, columns)[:, :-1].contiguous())
+        used = torch.stack([job, state.machines.take(place) + state.jobs])
+        available = run(state.available, used, state.times.take(place), moving)
+        return replace(state, scheduled=scheduled, available=available)
 
     def local_search(
         self, state: JSSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
@@ -228,16 +222,6 @@ class JSSP(Problem[JSSPState]):
         return hash_numbers(torch.cat([state.scheduled, *parts], 1))
 
 
-def completion(available: Num[Tensor, "..."], axis: int, time: Num[Tensor, "..."]) -> Num[Tensor, "..."]:
-    """z = max(A_job, A_mach) + p, with the two availability times along `axis`: when the next operation ends."""
-    return available.amax(axis, keepdim=True) + time
-
-
-def never(times: Num[Tensor, "..."]) -> float:
-    """A time later than all others, for minima over some of them."""
-    return torch.inf if times.is_floating_point() else torch.iinfo(times.dtype).max
-
-
 def by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
     """The same schedules of initial states, with their operations in the order in which they begin; of equal ones, as they were."""
     starts = []
@@ -245,15 +229,6 @@ def by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"])
         starts.append(state.next_starts().gather(1, job[:, None]))
         state = problem.step(state, job)
     return actions.gather(1, torch.cat(starts, 1).argsort(dim=1, stable=True))
-
-
-def occurrence(values: Int[Tensor, "row depth"], kinds: int) -> Int[Tensor, "row depth"]:
-    """How often each value (in 0 .. kinds - 1) occurs before its place in its row."""
-    ordered, order = values.sort(dim=1, stable=True)
-    counts = torch.zeros(len(values), kinds, dtype=torch.int64, device=values.device)
-    counts.scatter_add_(1, values, torch.ones_like(values))
-    first = (counts.cumsum(1) - counts).gather(1, ordered)
-    return torch.empty_like(values).scatter_(1, order, torch.arange(values.shape[1], device=values.device) - first)
 
 
 def machine_successors(state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row operation"]:

@@ -1,12 +1,27 @@
-"""Schedules of job shops."""
+"""Pictures of schedules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from gumbeldore.figure import colours, saved_figure
-from gumbeldore.problems.jssp.verify import Interval
+
+
+@runtime_checkable
+class Interval(Protocol):
+    """When an operation runs, and where."""
+
+    @property
+    def start(self) -> float: ...
+    @property
+    def end(self) -> float: ...
+    @property
+    def machine(self) -> int: ...
+    @property
+    def job(self) -> int: ...
+
 
 LABELLED = 20
 """Up to so many jobs the bars carry their job's number, if they are long enough for it."""
