@@ -1,4 +1,4 @@
-"""Faults on purpose, around real training processes: docs/reliability.md says what came out.
+"""Faults on purpose, around real training processes: docs/how-to/survive-faults.md says what came out.
 
 python benchmarks/reliability.py kills --count 20 --workers 0     kill -9 at random instants, resume, compare with an undisturbed run
 python benchmarks/reliability.py damage --count 200               flipped bits, cut-off, empty and missing checkpoints

@@ -104,7 +104,7 @@ def main() -> None:
         + ([dict(zip(("set", "search", "value"), given.value, strict=True))] if given.value else []),
     }
     path.with_suffix(".json").write_text(json.dumps(manifest, indent=1) + "\n")
-    pages = ROOT / "docs/policies"
+    pages = ROOT / "docs/reference/policies"
     pages.mkdir(exist_ok=True)
     (pages / f"{given.name}.md").write_text(card(given.name, manifest))
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.2f} MB")

@@ -36,7 +36,7 @@ class Small:
 
 
 ONE_SAMPLE = {"method": "without-replacement", "beam_width": 1, "rounds": 1}
-"""With polishing, one sample of each instance is enough (docs/training.md)."""
+"""With polishing, one sample of each instance is enough (docs/explanation/labels.md)."""
 
 SHORT = {"epochs": 12, "batches": 60, "averaging": 0.98, "final_learning_rate": 1e-4}
 """What else makes a short training a good one."""

@@ -96,7 +96,7 @@ def test_a_policy_of_one_name_is_trained_alike_for_all_experiments_of_a_scale():
 
 @pytest.mark.parametrize("what", EXPERIMENTS)
 def test_no_training_goes_beyond_the_paper_unseen(what):
-    """What docs/training.md offers beyond it stays off, at every scale, or the caption says so."""
+    """What docs/how-to/train.md offers beyond it stays off, at every scale, or the caption says so."""
     for scale in SCALES:
         plan = EXPERIMENTS[what].plan(scale)
         for step in plan.steps:

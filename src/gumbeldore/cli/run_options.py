@@ -108,7 +108,7 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
         f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
         f"--workers N (processes; one per core of a CPU unless given, 0: none), --max-time 45m|2h30m (no epoch begins that would "
-        f"probably end later), --tensorboard (also write event files for it).\n\nOn many machines (docs/cluster.md): --cluster local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray "
+        f"probably end later), --tensorboard (also write event files for it).\n\nOn many machines (docs/how-to/cluster.md): --cluster local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray "
         f"cluster, --sampler-gpus 0.125 with eight samplers per GPU; torchrun trains with several GPUs or machines."
     )
     chosen = tyro.cli(

@@ -121,7 +121,7 @@ def default_generator(entry: Entry) -> Any:
 
 
 def solve(entry: Entry, settings: SolveSettings[Any, Any], console: Console | None = None) -> tuple[list[Record], bool]:
-    """Solves, verifies, prints, draws and saves; returns what it saved (docs/files.md), and whether it was stopped early."""
+    """Solves, verifies, prints, draws and saves; returns what it saved (docs/reference/files.md), and whether it was stopped early."""
     console, device = console or Console(), pick_device(settings.device)
     policy = checked_policy(entry, settings.policy).to(device)
     if note := slow_note(policy):

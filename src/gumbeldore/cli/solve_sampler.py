@@ -19,7 +19,7 @@ class SolveSampler(SamplerSettings):
     """How solutions are sampled."""
 
     method: METHODS = "gumbeldore"  # type: ignore[assignment]
-    """what samples; docs/method.md describes them"""
+    """what samples; docs/explanation/method.md describes them"""
 
     def build(self, epoch: int = 1) -> Sampler:
         memory = self.memory_mb << 20
@@ -35,7 +35,7 @@ class OwnSampler(SolveSampler):
     """A sampler of your own choice instead of a preset."""
 
     method: METHODS | None = None  # type: ignore[assignment]
-    """what samples, instead of the preset; docs/method.md describes them"""
+    """what samples, instead of the preset; docs/explanation/method.md describes them"""
     memory_mb: int = 1200  # what all searches together may use
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Files of instances (docs/files.md). Reading executes nothing.
+"""Files of instances (docs/reference/files.md). Reading executes nothing.
 
 tests = read_instances("tsp100.npz")
 solutions = Greedy()(TSP(), policy, tests.state(), generator=generator)

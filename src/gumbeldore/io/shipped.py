@@ -27,7 +27,7 @@ class Shipped:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What it was trained on, how, and its measured results (docs/files.md)."""
+        """What it was trained on, how, and its measured results (docs/reference/files.md)."""
         return manifest_beside(self.path)
 
     def load(self) -> Network:

@@ -1,4 +1,4 @@
-"""The tables and curves of evaluations (`table.json`, docs/files.md), side by side."""
+"""The tables and curves of evaluations (`table.json`, docs/reference/files.md), side by side."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Adaptive(Sampler):
     of the best solutions are built anew (`search/reconstruction.py`); what is better than all before is returned.
 
     The search happens in one trie, so nothing is drawn twice, with an automatic nucleus (`search/auto.py`) and without advantages, which
-    did not help here (docs/quality.md). Stop its `stream` whenever you like.
+    did not help here (docs/results/samplers.md). Stop its `stream` whenever you like.
     """
 
     by_horizon: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """What a search finds out itself: how far to stray from the policy's favourites, and how much to trust what a round has shown.
 
-Both are per instance and free of scale, so that one default serves all problems, sizes and checkpoints (docs/method.md).
+Both are per instance and free of scale, so that one default serves all problems, sizes and checkpoints (docs/explanation/method.md).
 """
 
 from __future__ import annotations

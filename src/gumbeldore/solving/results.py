@@ -110,7 +110,7 @@ class Result:
         return exports[form].write(self.job.given, self.actions)
 
     def record(self) -> Record:
-        """All of it as plain data (docs/files.md)."""
+        """All of it as plain data (docs/reference/files.md)."""
         file, given = self.job.file, self.job.given
         return {
             "file": None if file is None else str(file),
