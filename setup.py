@@ -8,11 +8,16 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
+BOUNDARY = Path("src/gumbeldore/compiled")  # between Python and all of it
 FOLDER = "src/gumbeldore/networks/compiled"
 AVX2 = ["-mavx2", "-mfma"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl"]
 KINDS = {"avx2": AVX2, "avx512": AVX512} if platform.machine().lower() in ("x86_64", "amd64") else {"plain": []}
 OPENMP = ["-fopenmp"] if platform.system() == "Linux" else []  # the threads that PyTorch has, too; elsewhere one
+
+
+def headers(folder: Path) -> list[str]:
+    return [str(header) for each in (folder, BOUNDARY) for header in each.glob("*.h")]
 
 
 def extension(kind: str, flags: list[str]) -> Extension:
@@ -23,7 +28,8 @@ def extension(kind: str, flags: list[str]) -> Extension:
         define_macros=[("GUMBELDORE_MODULE", f'"{name}"'), ("GUMBELDORE_INIT", f"PyInit_{name}")],
         extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=fast", "-Wno-psabi", *OPENMP, *flags],
         extra_link_args=OPENMP,
-        depends=[str(header) for header in Path(FOLDER).glob("*.h")],
+        include_dirs=[str(BOUNDARY)],
+        depends=headers(Path(FOLDER)),
         py_limited_api=True,
         optional=True,
         language="c++",
@@ -36,7 +42,8 @@ local_search = Extension(
     sorted(str(source) for source in LOCAL_SEARCH.glob("*.cpp")),
     extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=off", *OPENMP],
     extra_link_args=OPENMP,
-    depends=[str(header) for header in LOCAL_SEARCH.glob("*.h")],
+    include_dirs=[str(BOUNDARY)],
+    depends=headers(LOCAL_SEARCH),
     py_limited_api=True,
     optional=True,
     language="c++",

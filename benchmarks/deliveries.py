@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gumbeldore.io.policy_files import load_policy
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import improve as local_search
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP
 from gumbeldore.problems.cvrp.subtours import Subtours

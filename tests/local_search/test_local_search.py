@@ -10,12 +10,12 @@ from torch import Tensor
 
 from gumbeldore import TrainingSettings, WithReplacement, self_improve
 from gumbeldore.errors import SettingsError
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.policies import TSPPolicy
 from gumbeldore.problem import Problem, replay
 from gumbeldore.problems import CVRP, TSP, Gomoku
 
-needs_compiler = pytest.mark.skipif(not local_search.available(), reason="the local search is not compiled")
+needs_compiler = pytest.mark.skipif(not compiling.available(), reason="the local search is not compiled")
 
 
 def costs(problem: Problem, state, actions: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from gumbeldore import Gumbeldore, TrainingSettings, self_improve
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.mixture import AnyOf
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import Problem, replay
 from gumbeldore.problems import CVRP, JSSP, TSP
@@ -20,7 +20,7 @@ from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.recoveries import ways_on
 
-pytestmark = pytest.mark.skipif(not local_search.available(), reason="the local search is not compiled")
+pytestmark = pytest.mark.skipif(not compiling.available(), reason="the local search is not compiled")
 
 PROBLEMS: dict[str, Problem] = {
     "tsp": TSP(9),

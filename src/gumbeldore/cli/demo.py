@@ -25,7 +25,7 @@ from gumbeldore.files import write_atomically
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.solver import MINUTE, Solved
-from gumbeldore.local_search.search import available
+from gumbeldore.local_search.compiling import available
 from gumbeldore.parallel.processes import in_order, in_processes
 from gumbeldore.policy import Network
 from gumbeldore.runs.folder import FILES, SETTINGS, RunFolder

@@ -1,45 +1,47 @@
-"""The compiled code of this room (`compiled/`, C++ without any dependency), and how to call it through ctypes."""
+"""The compiled code of this room: `compiled/`, C++ without any dependency, behind the boundary of `gumbeldore/compiled/boundary.h`."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError
 
 T = TypeVar("T")
-FUNCTIONS = ("polish_tours", "polish_routes", "polish_shops", "bound_paths", "save")
+Numbers = Any
 
 
 @functools.cache
 def compiled() -> Any | None:
-    """The library, or None where there was no compiler when the package was installed."""
+    """The module, or None where there was no compiler when the package was installed."""
     try:
-        module = importlib.import_module("gumbeldore.local_search._compiled")
+        return importlib.import_module("gumbeldore.local_search._compiled")
     except ImportError:
         return None
-    library = ctypes.CDLL(str(module.__file__))
-    for name in FUNCTIONS:
-        getattr(library, f"gumbeldore_{name}").restype = None
-    return library
+
+
+def available() -> bool:
+    """Whether the compiled code was installed."""
+    return compiled() is not None
 
 
 def code() -> Any:
-    """The library; an error where there is none."""
-    library = compiled()
-    if library is None:
+    """The module; an error where there is none."""
+    module = compiled()
+    if module is None:
         raise SettingsError(
             "Local search is not compiled on this machine. With a C++ compiler (g++ or clang++) installed, install this package again; "
-            "or leave `polish` out."
+            "or leave it out."
         )
-    return library
+    return module
 
 
 @functools.cache
@@ -59,9 +61,12 @@ def chosen(ours: Callable[..., T], definition: Callable[..., T]) -> Callable[...
     return definition
 
 
-def plain(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    return tensor.detach().to("cpu", dtype).contiguous()
-
-
-def address(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
+def plain(tensor: Tensor, dtype: torch.dtype) -> NDArray[Numbers]:
+    """A tensor as the boundary takes it. Whole numbers that do not fit are refused, not cut."""
+    tensor = tensor.detach()
+    limits = None if dtype.is_floating_point else torch.iinfo(dtype)
+    if limits is not None and limits.bits < 64 and tensor.dtype == torch.int64 and tensor.numel():
+        low, high = (int(each) for each in tensor.aminmax())
+        if low < limits.min or high > limits.max:
+            raise SettingsError(f"Whole numbers must be in {limits.min} .. {limits.max} here, got {low} .. {high}.")
+    return np.ascontiguousarray(tensor.to("cpu", dtype).numpy())

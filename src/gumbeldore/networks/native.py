@@ -8,12 +8,10 @@ Where there was no compiler when the package was installed, and for anything but
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import importlib
 import weakref
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gumbeldore.networks.segments import Layout, Slopes, address
+from gumbeldore.networks.segments import Layout, Slopes, array
 
 Tokens = Float[Tensor, "_ d"]
 Memory = Float[Tensor, " number"]
@@ -50,17 +48,15 @@ class Block(NamedTuple):
     """A block whose weights are folded, as they were then; for gradients too, if these were recorded."""
 
     parameters: Parameters
-    memory: Memory  # where the folded weights lie
-    slopes: Slopes | None  # head k adds slopes[k] * position of the key to its scores, which are logarithms to base 2
-    weights: Any
+    sizes: tuple[int, int, int]  # d, heads, ff
+    folded: Any
 
     @classmethod
     def of(cls, parameters: Parameters, heads: int, slopes: Slopes | None = None) -> Block:
-        code, back = _code(), torch.is_grad_enabled()
-        weights = _Weights(len(parameters.out_weight), heads, len(parameters.widen_weight), address(slopes))
-        memory = torch.empty(code.gumbeldore_weights_size(ctypes.byref(weights), back))
-        code.gumbeldore_fold(ctypes.byref(weights), ctypes.byref(_pointers(parameters)), back, _pointer(memory))
-        return cls(parameters, memory, slopes, weights)
+        """With slopes, head k adds slopes[k] * position of the key to its scores, which are logarithms to base 2."""
+        sizes = len(parameters.out_weight), heads, len(parameters.widen_weight)
+        folded = _code().fold(*sizes, torch.is_grad_enabled(), array(slopes), *map(array, parameters))
+        return cls(parameters, sizes, folded)
 
 
 def run(x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout]) -> Tokens:
@@ -98,12 +94,7 @@ def load(kind: str) -> Any | None:
         module = importlib.import_module(f"gumbeldore.networks._blocks_{kind}")
     except ImportError:
         return None
-    code = ctypes.CDLL(str(module.__file__))
-    for name in ("fold", "forward", "backward"):
-        getattr(code, f"gumbeldore_{name}").restype = None
-    for name in ("weights_size", "kept_size", "sums_size"):
-        getattr(code, f"gumbeldore_{name}").restype = ctypes.c_long
-    return code
+    return module
 
 
 def _code() -> Any:
@@ -117,8 +108,8 @@ class _Run(torch.autograd.Function):
     def forward(ctx: Any, x: Tokens, blocks: Sequence[Block], layouts: Sequence[Layout], *_: Tensor | None) -> Tensor:
         ctx.blocks, ctx.layouts, ctx.kept = blocks, layouts, []
         for index, (block, layout) in enumerate(zip(blocks, layouts, strict=True)):
-            where = _place(layout, len(x))
-            kept = _take(_code().gumbeldore_kept_size(ctypes.byref(block.weights), ctypes.byref(where)))
+            queries = len(x) if layout.query_tokens is None else len(layout.query_tokens)
+            kept = _take(_code().kept_size(*block.sizes, len(x), queries, layout.query_tokens is not None))
             ctx.kept.append((kept, len(x)))
             x = _forward(x, block, layout, kept, x.clone() if index == 0 else x)
         return x
@@ -142,25 +133,32 @@ def _forward(x: Tokens, block: Block, layout: Layout, kept: Memory | None, y: To
     """The block; its output is written to `y`, which may be x, unless only some tokens go on."""
     if layout.query_tokens is not None:
         y = x.new_empty(len(layout.query_tokens), x.shape[1])
-    what, where = ctypes.byref(block.weights), ctypes.byref(_place(layout, len(x)))
-    _code().gumbeldore_forward(what, where, _pointer(kept), _threads(len(x)), _pointer(x), _pointer(y))
+    begin = array(x)
+    end = begin if y is x else array(y)
+    _code().forward(block.folded, _segments(layout, len(x)), array(kept), _threads(len(x)), begin, end)
     return y
 
 
 def _backward(of_y: Tokens, block: Block, layout: Layout, kept: Memory, tokens: int) -> tuple[Tokens, Parameters]:
     """The gradients of x and of the block's parameters, given that of y, which may be overwritten."""
-    code, threads, what = _code(), _threads(tokens), ctypes.byref(block.weights)
+    code, threads = _code(), _threads(tokens)
     of_x = of_y if layout.query_tokens is None else of_y.new_empty(tokens, of_y.shape[1])
     gradients = Parameters(*cast(list[Tensor], [None if each is None else torch.empty_like(each) for each in block.parameters]))
-    sums = _take(threads * code.gumbeldore_sums_size(what))
-    parameters, where, results = (
-        ctypes.byref(part) for part in (_pointers(block.parameters), _place(layout, tokens), _pointers(gradients))
-    )
-    ends = _pointer(of_y), _pointer(of_x)
-    code.gumbeldore_backward(what, parameters, where, _pointer(kept), _pointer(sums), threads, *ends, results)
-    for memory in (kept, sums):
-        _give_back(block.parameters.in_weight, memory)
+    sums = _take(threads * code.sums_size(*block.sizes))
+    begin, end = array(of_y), array(of_x)
+    code.backward(block.folded, _segments(layout, tokens), array(kept), array(sums), threads, begin, end)
+    code.unfold(*block.sizes, array(sums), *map(array, block.parameters), *map(array, gradients))
+    for each in (kept, sums):
+        _give_back(block.parameters.in_weight, each)
     return of_x, gradients
+
+
+def _segments(layout: Layout, tokens: int) -> Any:
+    """The layout as compiled code knows it, checked once for each number of tokens."""
+    found = layout.known.get(tokens)
+    if found is None:
+        found = layout.known[tokens] = _code().layout(tokens, *layout.arrays())
+    return found
 
 
 _spare: list[Memory] = []
@@ -198,29 +196,3 @@ def _forget(owner: int) -> None:
 
 def _threads(tokens: int) -> int:
     return torch.get_num_threads() if tokens >= WORTH else 1
-
-
-def _pointer(tensor: Tensor | None) -> ctypes.c_void_p:
-    return ctypes.c_void_p(address(tensor))
-
-
-# The structures of compiled/weights.h.
-
-
-def _structure(name: str, numbers: Sequence[str], pointers: Sequence[str]) -> type[ctypes.Structure]:
-    members = [(field, ctypes.c_int) for field in numbers] + [(field, ctypes.c_void_p) for field in pointers]
-    return type(name, (ctypes.Structure,), {"_fields_": members})
-
-
-_Parameters = _structure("_Parameters", [], Parameters._fields)
-_Weights = _structure("_Weights", ["d", "heads", "ff"], ["slopes", *(f"folded_{i}" for i in range(14))])
-_Layout = _structure("_Layout", ["segment_count", "token_count", "query_count"], [field.name for field in fields(Layout)])
-
-
-def _pointers(parameters: Parameters) -> ctypes.Structure:
-    return _Parameters(*map(address, parameters))
-
-
-def _place(layout: Layout, tokens: int) -> ctypes.Structure:
-    queries = tokens if layout.query_tokens is None else len(layout.query_tokens)
-    return _Layout(layout.segments, tokens, queries, *layout.addresses)

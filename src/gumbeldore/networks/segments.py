@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float, Int, Int32
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gumbeldore.networks.layers import Block
 
 Slopes = Float[Tensor, " head"]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,17 @@ class Layout:
         return index if self.tokens is None else self.tokens.long()[index], real
 
     @cached_property
-    def addresses(self) -> list[int | None]:
-        """Where the fields lie in memory, for the compiled code."""
-        return [address(getattr(self, field.name)) for field in fields(self)]
+    def known(self) -> dict[int, Any]:
+        """What compiled code made of it, by the number of all tokens."""
+        return {}
+
+    def arrays(self) -> list[Array | None]:
+        return [array(getattr(self, field.name)) for field in fields(self)]
 
 
-def address(tensor: Tensor | None) -> int | None:
-    assert tensor is None or tensor.is_contiguous()
-    return None if tensor is None else tensor.data_ptr()
+def array(tensor: Tensor | None) -> Array | None:
+    """The same memory, as the boundary to compiled code takes it."""
+    return None if tensor is None else tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
 
 
 def find_starts(counts: Int[Tensor, " segment"]) -> Int32[Tensor, " segment_1"]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.kits.kit import Instance, Kit, WarmStartedSolver
 from gumbeldore.kits.solver import Limit
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.problem import Problem
 from gumbeldore.solving.search import Found, Piece, Refined
 
@@ -88,7 +88,7 @@ def refinement(kit: Kit, problem: Problem[Any], effort: int, seconds: float | No
 
 def searches_locally(problem: Problem[Any]) -> bool:
     """Whether our local search can be used."""
-    return type(problem).local_search is not Problem.local_search and local_search.available()
+    return type(problem).local_search is not Problem.local_search and compiling.available()
 
 
 def _why(problem: Problem[Any]) -> str:

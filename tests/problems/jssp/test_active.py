@@ -9,7 +9,7 @@ import torch
 from routing import random_actions, seeded
 
 from gumbeldore import TrainingSettings
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import Examples, replay
 from gumbeldore.problems import JSSP, JSSPState
@@ -89,7 +89,7 @@ def test_something_may_always_come_next_until_a_row_is_done() -> None:
         assert bool((active_jobs(some).any(1) == ~problem.done(some)).all())
 
 
-@pytest.mark.skipif(not local_search.available(), reason="local search is not compiled")
+@pytest.mark.skipif(not compiling.available(), reason="local search is not compiled")
 @pytest.mark.parametrize("kept", [0, 5, 17])
 def test_polished_schedules_are_active_and_written_by_their_choices(kept: int) -> None:
     problem = JSSP(6, 5)
@@ -107,7 +107,7 @@ def test_polished_schedules_are_active_and_written_by_their_choices(kept: int) -
         assert all(is_active(schedule(state, row, tuple(better[row].tolist()))) for row in range(10))
 
 
-@pytest.mark.skipif(not local_search.available(), reason="local search is not compiled")
+@pytest.mark.skipif(not compiling.available(), reason="local search is not compiled")
 def test_schedules_are_made_active_the_same_way_by_either_code() -> None:
     problem = JSSP(6, 5)
     state = problem.generate(30, generator=seeded(5))

@@ -9,13 +9,13 @@ import torch
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.mixture import AnyOf
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.problem import replay
 from gumbeldore.problems import JSSP
 from gumbeldore.problems.jssp.problem import JSSPState
 from gumbeldore.problems.jssp.verify import verify_jssp
 
-pytestmark = pytest.mark.skipif(not local_search.available(), reason="local search is not compiled")
+pytestmark = pytest.mark.skipif(not compiling.available(), reason="local search is not compiled")
 
 
 def random_schedules(count: int, jobs: int, machines: int, seed: int = 0) -> tuple[JSSP, JSSPState, torch.Tensor]:

@@ -17,6 +17,8 @@ struct Plane {
             }
     }
     float operator()(int a, int b) const { return distances[(size_t)a * count + b]; }
+    // The largest distance from the first point, in diagonals of the unit square or a bit more.
+    float extent() const { return count ? *std::max_element(distances.begin(), distances.begin() + count) / 1.5f : 0; }
     void set(int a, int b, float distance) { distances[(size_t)a * count + b] = distances[(size_t)b * count + a] = distance; }
 
     // The `size` points from `first` on that are nearest to each point, itself left out, nearest first.

@@ -1,9 +1,10 @@
 // Local search for vehicle routes: slack induction by string removals (Christiaens and Vanden Berghe 2020) with simulated
-// annealing. `local_search.py` calls the function at the end.
+// annealing. `improve.py` calls the function at the end.
 //
 // A round takes strings of customers out of neighbouring routes and puts each back where it costs least; one in a hundred places
 // is overlooked, so that rounds differ. Node 0 is the depot.
 
+#include "entries.h"
 #include "plane.h"
 #include "random.h"
 
@@ -15,7 +16,8 @@ constexpr double STAY_ON = 0.99;       // the chance that one more of them does
 constexpr double BLINK = 0.01;         // the chance to overlook a place
 
 struct Route {
-    int first = 0, load = 0, size = 0;
+    int first = 0, size = 0;
+    int64_t load = 0;
 };
 
 // Routes as linked lists of customers, 0 at both ends.
@@ -28,34 +30,35 @@ struct Plan {
 class Search {
   public:
     // `stays` is a customer that remains the first of its route, or 0.
-    Search(const float *points, const int *demands, int capacity, int nodes, uint64_t seed, int stays)
+    Search(const float *points, const int64_t *demands, int64_t capacity, int nodes, uint64_t seed, int stays)
         : n(nodes), demands(demands), capacity(capacity), stays(stays), distance(points, nodes),
           near(distance.neighbours(1, nodes - 2)), random(seed) {}
 
     // Action 2 c + v: customer c (from 0) next, v = 1 via the depot.
-    Plan read(const int *actions) {
+    Plan read(const int64_t *actions) {
         Plan plan{std::vector<int>(n, 0), std::vector<int>(n, 0), std::vector<int>(n, -1), {}, 0};
         for (int i = 0, last = 0; i < n - 1; i++) {
             if (actions[i] % 2 || i == 0) {
                 plan.routes.emplace_back();
                 last = 0;
             }
-            int node = actions[i] / 2 + 1;
+            int node = (int)(actions[i] / 2 + 1);
             insert(plan, node, (int)plan.routes.size() - 1, last);
             last = node;
         }
         return plan;
     }
 
-    static void write(const Plan &plan, int *actions) {
+    static void write(const Plan &plan, int64_t *actions) {
         for (const Route &route : plan.routes)
             for (int node = route.first; node; node = plan.next[node]) *actions++ = 2 * (node - 1) + (node == route.first);
     }
 
-    Plan anneal(Plan plan, int rounds, double hot, double cold) {
+    Plan anneal(Plan plan, int64_t rounds, double hot, double cold, Watch &watch) {
         Plan best = plan, trial;
-        double cooling = std::pow(cold / hot, 1.0 / std::max(1, rounds));
+        double cooling = std::pow(cold / hot, 1.0 / (double)std::max<int64_t>(1, rounds));
         for (double heat = hot; rounds > 0; rounds--, heat *= cooling) {
+            watch.over();
             trial = plan;
             ruin(trial);
             recreate(trial);
@@ -68,8 +71,8 @@ class Search {
 
   private:
     int n;
-    const int *demands;
-    int capacity, stays;
+    const int64_t *demands, capacity;
+    int stays;
     Plane distance;
     std::vector<int> near, absent, struck;
     Random random;
@@ -177,11 +180,21 @@ class Search {
 
 // Replaces solutions of `nodes` - 1 customers by ones that are not longer, in `rounds` of a temperature that falls from `hot` to `cold`.
 // With `under_way` customer 1 stays the first of the first route.
-extern "C" void gumbeldore_polish_routes(const float *points, const int *demands, const int *capacities, const int64_t *seeds,
-                                         int count, int nodes, int rounds, double hot, double cold, int under_way,
-                                         int *actions) {
-    for (int i = 0; i < count; i++, points += 2 * nodes, demands += nodes, actions += nodes - 1) {
-        Search search(points, demands, capacities[i], nodes, seeds[i], under_way ? 1 : 0);
-        Search::write(search.anneal(search.read(actions), rounds, hot, cold), actions);
+void improve_routes(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
+                    View<const int64_t, 1> seeds, int64_t rounds, double hot, double cold, bool under_way, View<int64_t, 2> actions) {
+    int64_t count = actions.size(0), nodes = checked_size(actions.size(1), 1, "customers") + 1;
+    points.shaped({count, nodes, 2}).between(-LARGEST, LARGEST);
+    demands.shaped({count, nodes}).between(0, LARGEST_LOAD);
+    capacities.shaped({count}).between(1, LARGEST_LOAD);
+    seeds.shaped({count});
+    require(hot > 0 && cold > 0 && std::isfinite(hot) && std::isfinite(cold), "Temperatures must be above 0 and finite.");
+    for (int64_t i = 0; i < count; i++) {
+        check_routes(actions.part(i), demands.part(i), capacities[i], nodes);
+        require(!under_way || actions.part(i)[0] / 2 == 0, "`actions` must begin with the first customer of a vehicle that is under way.");
+    }
+    Watch watch;
+    for (int64_t i = 0; i < count; i++) {
+        Search search(points.part(i), demands.part(i), capacities[i], (int)nodes, seeds[i], under_way ? 1 : 0);
+        Search::write(search.anneal(search.read(actions.part(i)), rounds, hot, cold, watch), actions.part(i));
     }
 }

@@ -1,10 +1,11 @@
 // Routes by savings (Clarke and Wright 1964) of what is left to do, and what they cost after each of some actions. `problems/cvrp/savings.py` calls the
 // function at the end, and defines what it computes.
 
+#include "entries.h"
 #include "plane.h"
 
 namespace {
-using Load = long long;
+using Load = int64_t;
 enum Feature { NEXT, MINE, END, LOAD, ON_TRIED, ON_REGRET, BACK_TRIED, BACK_REGRET, FEATURES };
 
 // A vehicle stands at node 0 and has loaded demands[0]; the customers are the nodes 1 .. n - 1, the depot is node n.
@@ -124,20 +125,31 @@ class Savings {
 
 // Of each row the first `counts[r]` of its `places` points are where a vehicle stands, all customers, and the depot; the first demand is what the
 // vehicle has loaded. `result` are the features of each node.
-extern "C" void gumbeldore_save(const float *points, const Load *demands, const Load *capacities, const int *counts, int rows,
-                                int places, int near, int far, float close, int threads, float *result) {
-#pragma omp parallel for schedule(dynamic, 8) num_threads(threads) if (threads > 1)
-    for (int r = 0; r < rows; r++) {
-        size_t first = (size_t)places * r;
-        float *own = result + FEATURES * first;
-        std::fill_n(own, (size_t)FEATURES * places, 0.0f);
-        int nodes = counts[r] - 1;
-        Savings savings(points + 2 * first, demands + first, capacities[r], nodes);
-        savings.describe(own);
-        double least = savings.look_ahead(near, far, close, own);
-        double unit = std::max(least / nodes, 1e-9);
-        for (int v = 0; v < nodes; v++)
-            for (int kind : {ON_TRIED, BACK_TRIED})
-                if (float *tried = own + FEATURES * v + kind; tried[0] > 0) tried[1] = (float)(std::max(tried[1] - least, 0.0) / unit);
-    }
+void look_ahead_by_savings(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
+                           View<const int32_t, 1> counts, int64_t near, int64_t far, double close, int64_t threads, View<float, 3> result) {
+    int64_t rows = demands.size(0), places = checked_size(demands.size(1), 2, "places");
+    points.shaped({rows, places, 2}).between(-LARGEST, LARGEST);
+    demands.between(0, LARGEST_LOAD);
+    capacities.shaped({rows}).between(1, LARGEST_LOAD);
+    counts.shaped({rows}).between(2, (int)places);
+    result.shaped({rows, places, FEATURES});
+    int team = checked_threads(threads), nearest = (int)std::clamp<int64_t>(near, 0, places), farthest = (int)std::clamp<int64_t>(far, 0, places);
+    Watch watch;
+    boundary::Errors errors;
+#pragma omp parallel for schedule(dynamic, 8) num_threads(team) if (team > 1)
+    for (int64_t r = 0; r < rows; r++)
+        errors.run([&] {
+            watch.over();
+            float *own = result.part(r);
+            std::fill_n(own, (size_t)FEATURES * places, 0.0f);
+            int nodes = counts[r] - 1;
+            Savings savings(points.part(r), demands.part(r), capacities[r], nodes);
+            savings.describe(own);
+            double least = savings.look_ahead(nearest, farthest, (float)close, own);
+            double unit = std::max(least / nodes, 1e-9);
+            for (int v = 0; v < nodes; v++)
+                for (int kind : {ON_TRIED, BACK_TRIED})
+                    if (float *tried = own + FEATURES * v + kind; tried[0] > 0) tried[1] = (float)(std::max(tried[1] - least, 0.0) / unit);
+        });
+    errors.rethrow();
 }

@@ -1,10 +1,11 @@
 // Local search for job shops: tabu search over insertions within the blocks of a critical path (Nowicki and Smutnicki 1996; Balas and
-// Vazacopoulos 1998; lists and tenures as in Zhang et al. 2007). `local_search.py` calls the function at the end.
+// Vazacopoulos 1998; lists and tenures as in Zhang et al. 2007). `improve.py` calls the function at the end.
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "entries.h"
 #include "random.h"
 
 namespace {
@@ -22,13 +23,13 @@ struct Move {
 class Shop {
   public:
     // The operations of the first `kept` actions stay where they are: the first ones of their machines.
-    Shop(const double *times, const int *machines, int jobs, int operations, const int *actions, int kept)
+    Shop(const double *times, const int *machines, int jobs, int operations, const int64_t *actions, int64_t kept)
         : jobs(jobs), steps(operations), count(jobs * operations), time(times), machine(machines), at((size_t)count),
           place(count), head(count), tail(count), order(count), open(count), tabu((size_t)count * jobs, 0), fixed(operations, 0),
           stays(count, 0) {
         std::vector<int> filled(operations, 0), next(jobs, 0);
         for (int i = 0; i < count; i++) {
-            int o = actions[i] * steps + next[actions[i]]++;
+            int job = (int)actions[i], o = job * steps + next[job]++;
             put(machine[o], filled[machine[o]]++, o);
             if (i >= kept) continue;
             fixed[machine[o]]++;
@@ -46,7 +47,7 @@ class Shop {
     }
 
     // One step of the tabu search, or a random one. False if the schedule is optimal: its critical path leaves nothing to move.
-    bool step(int now, double best, bool anywhere, Random &random) {
+    bool step(int64_t now, double best, bool anywhere, Random &random) {
         find_moves(now, best, random);
         if (moves.empty()) return false;
         const Move *chosen = nullptr;
@@ -61,7 +62,7 @@ class Shop {
 
     // Jobs in the order in which an active schedule is built that keeps to the orders of the machines where it can; no operation begins later
     // (Giffler and Thompson 1960; `active.py` has the same rule). Only operations that may move are written.
-    void write(int *actions) {
+    void write(int64_t *actions) {
         std::vector<double> job_free(jobs, 0), machine_free(steps, 0);
         std::vector<int> next(jobs, 0), line(fixed);
         std::vector<char> done(stays);
@@ -103,7 +104,7 @@ class Shop {
     std::vector<int> at, place;        // the operation at [machine * jobs + position], and its position
     std::vector<double> head, tail;    // the longest way to the start of an operation, and from its start to the end
     std::vector<int> order, open;      // operations so that each comes after those it waits for; how many it waits for
-    std::vector<int> tabu;             // [machine][job a][job b]: until when a may not come before b again
+    std::vector<int64_t> tabu;         // [machine][job a][job b]: until when a may not come before b again
     std::vector<int> fixed;            // how many operations of a machine stay
     std::vector<char> stays;           // whether an operation does
     std::vector<Move> moves;
@@ -120,7 +121,7 @@ class Shop {
     int after_on_machine(int o) const { return place[o] + 1 < jobs ? at[machine[o] * jobs + place[o] + 1] : -1; }
     double end(int o) const { return o < 0 ? 0 : head[o] + time[o]; }
     double after(int o) const { return o < 0 ? 0 : tail[o]; }
-    int &forbidden(int a, int b) { return tabu[((size_t)machine[a] * jobs + a / steps) * jobs + b / steps]; }
+    int64_t &forbidden(int a, int b) { return tabu[((size_t)machine[a] * jobs + a / steps) * jobs + b / steps]; }
 
     // Heads, tails and the makespan of the present orders.
     void measure() {
@@ -157,7 +158,7 @@ class Shop {
     bool is_critical(int o, double start) const { return head[o] == start && head[o] + tail[o] >= makespan * (1 - ROUNDING); }
 
     // Operations of a block to its end or its beginning, and its ends to anywhere in it, where that cannot make a cycle.
-    void find_moves(int now, double best, Random &random) {
+    void find_moves(int64_t now, double best, Random &random) {
         find_path(random);
         moves.clear();
         for (size_t first = 0, last; first < path.size(); first = last + 1) {
@@ -180,7 +181,7 @@ class Shop {
     bool may_wait(int o, double way, double other) const { return way > other || (o >= 0 && way == other && time[o] == 0); }
 
     // Move the operation at `from` right behind that at `to` > `from`.
-    void forward(int m, int from, int to, int now, double best) {
+    void forward(int m, int from, int to, int64_t now, double best) {
         const int *line = &at[m * jobs];
         int u = line[from], v = line[to];
         if (may_wait(after_in_job(u), after(after_in_job(u)), tail[v])) return;
@@ -205,7 +206,7 @@ class Shop {
     }
 
     // Move the operation at `from` right before that at `to` < `from`.
-    void backward(int m, int from, int to, int now, double best) {
+    void backward(int m, int from, int to, int64_t now, double best) {
         const int *line = &at[m * jobs];
         int v = line[from], u = line[to];
         if (may_wait(before_in_job(v), end(before_in_job(v)), end(u))) return;
@@ -231,7 +232,7 @@ class Shop {
     }
 
     // Carries a move out. Until `until` no pair of operations whose order it changes may go back.
-    void make(const Move &move, int until) {
+    void make(const Move &move, int64_t until) {
         int o = at[move.machine * jobs + move.from], direction = move.to > move.from ? 1 : -1;
         for (int i = move.from; i != move.to; i += direction) {
             int other = at[move.machine * jobs + i + direction];
@@ -245,15 +246,24 @@ class Shop {
 
 // Replaces schedules, as the jobs whose next operations are appended one by one, by active ones that are not longer.
 // The first `kept` of them stay.
-extern "C" void gumbeldore_polish_shops(const double *times, const int *machines, const int64_t *seeds, int count, int jobs,
-                                        int operations, int rounds, int kept, int *actions) {
-    int size = jobs * operations;
-    for (int i = 0; i < count; i++, times += size, machines += size, actions += size) {
+void improve_schedules(View<const double, 3> times, View<const int32_t, 3> machines, View<const int64_t, 1> seeds, int64_t rounds,
+                       int64_t kept, View<int64_t, 2> actions) {
+    int64_t count = times.size(0), jobs = checked_size(times.size(1), 1, "jobs"), operations = checked_size(times.size(2), 1, "operations");
+    times.between(0, LONGEST);
+    machines.shaped({count, jobs, operations});
+    seeds.shaped({count});
+    actions.shaped({count, checked_size(jobs * operations, 1, "operations")});
+    require(kept >= 0 && kept <= jobs * operations, "`kept` must be in 0 .. " + std::to_string(jobs * operations) + ", got " + std::to_string(kept) + ".");
+    for (int64_t i = 0; i < count; i++) check_shop(machines.part(i), actions.part(i), jobs, operations);
+    Watch watch;
+    for (int64_t i = 0; i < count; i++) {
         Random random(seeds[i]);
-        Shop shop(times, machines, jobs, operations, actions, kept);
+        Shop shop(times.part(i), machines.part(i), (int)jobs, (int)operations, actions.part(i), kept);
         std::vector<int> best = shop.sequences();
         double shortest = shop.makespan;
-        for (int now = 1, since = 0, walk = 0; now <= rounds; now++) {
+        int since = 0, walk = 0;
+        for (int64_t now = 1; now <= rounds; now++) {
+            watch.over();
             if (!shop.step(now, shortest, walk > 0, random)) break;
             walk -= walk > 0;
             if (shop.makespan < shortest) {
@@ -267,6 +277,6 @@ extern "C" void gumbeldore_polish_shops(const double *times, const int *machines
             }
         }
         shop.restore(best);
-        shop.write(actions + kept);
+        shop.write(actions.part(i) + kept);
     }
 }

@@ -1,30 +1,33 @@
 // Local search for tours: 2-opt and Or-opt moves along neighbour lists (Bentley 1992), iterated with small double bridges
-// (Martin, Otto and Felten 1991). `local_search.py` calls the function at the end.
+// (Martin, Otto and Felten 1991). `improve.py` calls the function at the end.
 
+#include "entries.h"
 #include "plane.h"
 #include "random.h"
 
 namespace {
 constexpr int NEIGHBOURS = 8;
 constexpr int LONGEST_MOVED = 3;  // cities that an Or-opt move takes along
+constexpr int LISTEN = 64;        // cities between looks at the watch
 constexpr int BRIDGE = 50;        // positions within which a double bridge lies
-constexpr float LEAST = 1e-6f;    // a smaller gain is none
+constexpr float LEAST = 1e-6f;    // a smaller gain is none, in a unit square or as a share of a larger one
 
 // An open tour is a path whose ends stay: a tour in which the edge from its last city to its first is never given up.
 class Tour {
   public:
-    Tour(const float *points, int cities, const int *order, bool open)
+    Tour(const float *points, int cities, const int64_t *order, bool open)
         : n(cities), size(std::min(NEIGHBOURS, cities - 1)), first(order[0]), last(order[cities - 1]), distance(points, cities),
-          near(distance.neighbours(0, size)), at(order, order + cities), place(cities), waiting(cities, 0) {
+          near(distance.neighbours(0, size)), least(LEAST * std::max(1.0f, distance.extent())), at(order, order + cities), place(cities), waiting(cities, 0) {
         for (int i = 0; i < n; i++) place[at[i]] = i;
-        for (int i = n - 1; i >= 0; i--) wait(order[i]);
+        for (int i = n - 1; i >= 0; i--) wait(at[i]);
         for (int i = 0; i < n - open; i++) length += distance(at[i], after(i));
         if (open) distance.set(first, last, -INFINITY);  // no move that gives it up gains anything
     }
 
     // Makes improving moves until no city that waits has one.
-    void descend() {
-        while (!queue.empty()) {
+    void descend(Watch &watch) {
+        for (int turn = 1; !queue.empty(); turn++) {
+            if (turn % LISTEN == 0) watch.over();
             int city = queue.back();
             queue.pop_back();
             waiting[city] = 0;
@@ -70,11 +73,14 @@ class Tour {
     }
 
     double length = 0;
+    float least_gain() const { return least; }
 
   private:
     int n, size, first, last;
     Plane distance;
-    std::vector<int> near, at, place, queue, spare, moved;
+    std::vector<int> near;
+    float least;
+    std::vector<int> at, place, queue, spare, moved;
     std::vector<char> waiting;
 
     int wrap(int position) const { return position >= n ? position - n : position < 0 ? position + n : position; }
@@ -100,7 +106,7 @@ class Tour {
             if (won <= 0) return false;
             int d = beside(c, direction);
             float gain = won + distance(c, d) - distance(b, d);
-            if (c == b || d == a || gain <= LEAST) continue;
+            if (c == b || d == a || gain <= least) continue;
             direction > 0 ? reverse(place[b], place[c]) : reverse(place[c], place[b]);
             length -= gain;
             for (int city : {a, b, c, d}) wait(city);
@@ -114,7 +120,7 @@ class Tour {
         for (int count = 1; count <= LONGEST_MOVED && count < n - 2; count++) {
             int last = beside(a, direction * (count - 1)), before = beside(a, -direction), behind = beside(last, direction);
             float freed = distance(before, a) + distance(last, behind) - distance(before, behind);
-            if (before == behind || freed <= LEAST) continue;
+            if (before == behind || freed <= least) continue;
             for (int i = 0; i < size; i++) {
                 int c = near[a * size + i];
                 if (freed <= distance(a, c)) break;
@@ -123,7 +129,7 @@ class Tour {
                     int d = beside(c, side);
                     if (within(d, a, direction, count)) continue;
                     float gain = freed - distance(a, c) - distance(last, d) + distance(c, d);
-                    if (gain <= LEAST) continue;
+                    if (gain <= least) continue;
                     move(a, behind, direction, count, c, d);
                     length -= gain;
                     for (int city : {a, last, before, behind, c, d}) wait(city);
@@ -177,18 +183,23 @@ class Tour {
 
 // Replaces tours by ones that are not longer: a descent, then `rounds` of kick and descent, each of which is taken back unless it made
 // the tour shorter. Below 8 cities there is only the descent. With `open` they are paths, whose first and last city stay.
-extern "C" void gumbeldore_polish_tours(const float *points, const int64_t *seeds, int count, int cities, int rounds, int open,
-                                        int *tours) {
-    for (int i = 0; i < count; i++, points += 2 * cities, tours += cities) {
+void improve_tours(View<const float, 3> points, View<const int64_t, 1> seeds, int64_t rounds, bool open, View<int64_t, 2> tours) {
+    int64_t count = tours.size(0), cities = checked_size(tours.size(1), 1, "cities");
+    points.shaped({count, cities, 2}).between(-LARGEST, LARGEST);
+    seeds.shaped({count});
+    for (int64_t i = 0; i < count; i++) check_permutation(tours.part(i), cities, "tours");
+    Watch watch;
+    for (int64_t i = 0; i < count; i++) {
         Random random(seeds[i]);
-        Tour tour(points, cities, tours, open);
-        tour.descend();
+        Tour tour(points.part(i), (int)cities, tours.part(i), open);
+        tour.descend(watch);
         std::vector<int> best = tour.order();
-        double shortest = tour.length;
-        for (int round = 0; cities >= 8 && round < rounds; round++) {
+        double shortest = tour.length, least = tour.least_gain();
+        for (int64_t round = 0; cities >= 8 && round < rounds; round++) {
+            watch.over();
             tour.kick(random);
-            tour.descend();
-            if (tour.length < shortest - LEAST) {
+            tour.descend(watch);
+            if (tour.length < shortest - least) {
                 best = tour.order();
                 shortest = tour.length;
             } else {
@@ -196,6 +207,6 @@ extern "C" void gumbeldore_polish_tours(const float *points, const int64_t *seed
             }
         }
         if (open) best = tour.begun(best);
-        std::copy(best.begin(), best.end(), tours);
+        std::copy(best.begin(), best.end(), tours.part(i));
     }
 }

@@ -1,6 +1,7 @@
 // Lower bounds of paths by spanning trees (Held and Karp 1971). `problems/tsp/trees.py` calls the function at the end, and defines what it
 // computes.
 
+#include "entries.h"
 #include "plane.h"
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
@@ -176,27 +177,40 @@ void try_some(Tree &tree, int n, int tries, int rounds, float size, float scale,
 
 // Of each row the first `counts[r]` of its `places` points are the nodes of a path: its first, those between, its last. In each of `rounds`
 // trees prices change by less. `result` are the features of each node, the shares of those beside the ends over the later half of all trees.
-extern "C" void gumbeldore_bound_paths(const float *points, const int *counts, int rows, int places, int rounds,
-                                       float stride, int tries, int more_rounds, float more_stride, int threads, float *result, float *scales) {
-#pragma omp parallel num_threads(threads) if (threads > 1)
+void bound_paths(View<const float, 3> points, View<const int32_t, 1> counts, int64_t rounds, double stride, int64_t tries,
+                 int64_t more_rounds, double more_stride, int64_t threads, View<float, 3> result, View<float, 1> scales) {
+    int64_t rows = points.size(0), places = checked_size(points.size(1), 2, "places");
+    points.shaped({rows, places, 2}).between(-LARGEST, LARGEST);
+    counts.shaped({rows}).between(2, (int)places);
+    result.shaped({rows, places, FEATURES});
+    scales.shaped({rows});
+    for (int64_t each : {rounds, more_rounds}) require(each >= 1 && each < INT32_MAX, "`rounds` must be at least 1, got " + std::to_string(each) + ".");
+    int team = checked_threads(threads), most = (int)std::clamp<int64_t>(tries, 0, places);
+    Watch watch;
+    boundary::Errors errors;
+#pragma omp parallel num_threads(team) if (team > 1)
     {
-        Tree tree(places);
+        std::optional<Tree> tree;
+        errors.run([&] { tree.emplace((int)places); });
 #pragma omp for schedule(dynamic, 8)
-        for (int r = 0; r < rows; r++) {
-            float *own = result + (size_t)FEATURES * places * r, scale = 0;
-            std::fill_n(own, (size_t)FEATURES * places, 0.0f);
-            tree.begin(points + 2 * (size_t)places * r, counts[r]);
-            for (int round = 0;; round++) {
-                tree.grow();
-                if (round == 0) scale = tree.mean_edge();
-                if (round >= rounds / 2) tree.count(1.0f / (rounds - rounds / 2), own);
-                if (round + 1 == rounds) break;
-                float left = 1 - (float)round / rounds;
-                tree.charge(stride * scale * left * left);
-            }
-            tree.describe(scale, own);
-            try_some(tree, counts[r], tries, more_rounds, more_stride * scale, scale, own);
-            scales[r] = scale;
-        }
+        for (int64_t r = 0; r < rows; r++)
+            errors.run([&] {
+                float *own = result.part(r), scale = 0;
+                std::fill_n(own, (size_t)FEATURES * places, 0.0f);
+                tree->begin(points.part(r), counts[r]);
+                for (int round = 0;; round++) {
+                    watch.over();
+                    tree->grow();
+                    if (round == 0) scale = tree->mean_edge();
+                    if (round >= rounds / 2) tree->count(1.0f / (rounds - rounds / 2), own);
+                    if (round + 1 == rounds) break;
+                    float left = 1 - (float)round / rounds;
+                    tree->charge((float)stride * scale * left * left);
+                }
+                tree->describe(scale, own);
+                try_some(*tree, counts[r], most, (int)more_rounds, (float)more_stride * scale, scale, own);
+                scales[r] = scale;
+            });
     }
+    errors.rethrow();
 }

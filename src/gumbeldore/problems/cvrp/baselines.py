@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
-from gumbeldore.local_search.search import polish_routes
+from gumbeldore.local_search.improve import improve_routes
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.rest import Rest
@@ -102,7 +102,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     )
     begin = torch.tensor([savings(instance)])
     rounds = int((limit.work or 0) * begin.shape[1])
-    return polish_routes(points, demands, capacity, begin, torch.tensor([seed]), rounds)[0].tolist()
+    return improve_routes(points, demands, capacity, begin, torch.tensor([seed]), rounds)[0].tolist()
 
 
 def cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:

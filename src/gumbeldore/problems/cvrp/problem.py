@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
-from gumbeldore.local_search.search import polish_routes
+from gumbeldore.local_search.improve import improve_routes
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, step_some
 from gumbeldore.problems.cvrp.subtours import Subtours, successors
 from gumbeldore.problems.geometry import (
@@ -343,7 +343,7 @@ class CVRP(Problem[CVRPState]):
         )
         nodes, demands, capacity = (each[state.instance] for each in (state.nodes, state.demands, state.capacity))
         if kept == 0:
-            return polish_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
+            return improve_routes(nodes, demands, capacity, actions, seeds, effort * actions.shape[1])
         now = self.prefix(state, actions, torch.full_like(seeds, kept))
         places = torch.cat([torch.zeros_like(now.current)[:, None], now.current[:, None], actions[:, kept:] // 2 + 1], 1)
         rest = demands.gather(1, places)
@@ -352,7 +352,7 @@ class CVRP(Problem[CVRPState]):
         via_depot = torch.cat([torch.ones_like(actions[:, :1]), actions[:, kept:] % 2], 1)
         points = nodes.gather(1, places[..., None].expand(-1, -1, 2))
         routes, rounds = 2 * numbers + via_depot, effort * len(numbers)
-        better = polish_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
+        better = improve_routes(points, rest, capacity, routes, seeds, rounds, under_way=True)[:, 1:]
         return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
 
 

@@ -7,14 +7,13 @@ the routes cost after an action tells how good it is (the pilot method, Duin and
 
 from __future__ import annotations
 
-from ctypes import c_float
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.local_search.compiling import address, chosen, code, plain
+from gumbeldore.local_search.compiling import chosen, code, plain
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.geometry import UNITS, shares
 
@@ -53,16 +52,17 @@ def saving_features(rest: Rest, dtype: torch.dtype) -> Float[Tensor, "row token 
 
 
 def savings_of(rest: Rest) -> Savings:
-    loads = (plain(each, torch.int64) for each in (rest.demands, rest.capacity))
-    given = plain(rest.points, torch.float32), *loads, plain(rest.counts, torch.int32)
-    return chosen(_compiled, defined)(*given)
+    return chosen(_compiled, defined)(
+        rest.points.detach().cpu().float(), *(each.cpu() for each in (rest.demands, rest.capacity, rest.counts))
+    )
 
 
 def _compiled(points: Tensor, demands: Tensor, capacity: Tensor, counts: Tensor) -> Savings:
     rows, places = demands.shape
     result = torch.empty(rows, places, len(Savings._fields))
-    given = map(address, (points, demands, capacity, counts))
-    code().gumbeldore_save(*given, rows, places, NEAR, FAR, c_float(CLOSE), torch.get_num_threads(), address(result))
+    loads = (plain(each, torch.int64) for each in (demands, capacity))
+    given = plain(points, torch.float32), *loads, plain(counts, torch.int32)
+    code().look_ahead_by_savings(*given, NEAR, FAR, CLOSE, torch.get_num_threads(), result.numpy())
     return Savings._make(result.unbind(-1))
 
 

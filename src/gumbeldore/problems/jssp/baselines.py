@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit
-from gumbeldore.local_search.search import polish_schedules
+from gumbeldore.local_search.improve import improve_schedules
 from gumbeldore.problems.jssp.experts import jssp_by_ortools
 
 Numbers = NDArray[Any]  # one per job
@@ -94,7 +94,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     times, machines = (torch.as_tensor(np.asarray(instance[name]))[None] for name in ("times", "machines"))
     begin = torch.tensor([dispatch(mwkr, instance)])
     rounds = int((limit.work or 0) * begin.shape[1])
-    return polish_schedules(times, machines, begin, torch.tensor([seed]), rounds)[0].tolist()
+    return improve_schedules(times, machines, begin, torch.tensor([seed]), rounds)[0].tolist()
 
 
 RULES: dict[str, tuple[str, Rule]] = {

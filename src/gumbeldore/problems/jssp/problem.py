@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.local_search.search import polish_schedules
+from gumbeldore.local_search.improve import improve_schedules
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 from gumbeldore.problems.scheduling import completion, occurrence, run
 
@@ -182,7 +182,7 @@ class JSSP(Problem[JSSPState]):
             "`polish` needs complete schedules of full instances.",
         )
         times, machines = state.times[state.instance], state.machines[state.instance]
-        return polish_schedules(times, machines, actions, seeds, effort * (actions.shape[1] - kept), kept)
+        return improve_schedules(times, machines, actions, seeds, effort * (actions.shape[1] - kept), kept)
 
     def augmentations(self, state: JSSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[JSSPState]:
         """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""

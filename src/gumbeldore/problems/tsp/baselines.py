@@ -8,7 +8,7 @@ import torch
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
-from gumbeldore.local_search.search import polish_tours
+from gumbeldore.local_search.improve import improve_tours
 from gumbeldore.problems.tsp.bounds import bounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
 from gumbeldore.solvers.ortools_routing import ortools_routes
@@ -61,7 +61,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
     tour = [0, *nearest_neighbour(instance)]
     rounds = int((limit.work or 0) * len(tour))
-    polished = polish_tours(points[None], torch.tensor([tour]), torch.tensor([seed]), rounds)[0].tolist()
+    polished = improve_tours(points[None], torch.tensor([tour]), torch.tensor([seed]), rounds)[0].tolist()
     first = polished.index(0)
     return [*polished[first + 1 :], *polished[:first]]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
-from gumbeldore.local_search.search import polish_paths, polish_tours
+from gumbeldore.local_search.improve import improve_paths, improve_tours
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
@@ -180,10 +180,10 @@ class TSP(Problem[TSPState]):
         require(state.visited.shape[1] == actions.shape[1] + 1, "`polish` needs complete tours of full instances.")
         points, tours = state.coordinates[state.instance], torch.cat([state.start[:, None], actions], 1)
         if kept == 0:
-            return begun_at(polish_tours(points, tours, seeds, effort * tours.shape[1]), state.start)
+            return begun_at(improve_tours(points, tours, seeds, effort * tours.shape[1]), state.start)
         path = torch.cat([tours[:, kept:], state.start[:, None]], 1)  # from the current city back to the start
         order = torch.arange(path.shape[1], device=path.device).expand_as(path)
-        order = polish_paths(points.gather(1, path[..., None].expand(-1, -1, 2)), order, seeds, effort * path.shape[1])
+        order = improve_paths(points.gather(1, path[..., None].expand(-1, -1, 2)), order, seeds, effort * path.shape[1])
         return torch.cat([actions[:, :kept], path.gather(1, order)[:, 1:-1]], 1)
 
     def augmentations(self, state: TSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[TSPState]:

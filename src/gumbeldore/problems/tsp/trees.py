@@ -8,14 +8,13 @@ more and more like a shortest path, and its length a bound that is about one per
 
 from __future__ import annotations
 
-from ctypes import c_float
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.local_search.compiling import address, chosen, code, plain
+from gumbeldore.local_search.compiling import chosen, code, plain
 
 STRIDE = 1.2
 """How much an edge too many raises a price at first, in mean edges of the first tree. It falls to 0."""
@@ -50,16 +49,15 @@ def bound_paths(
 
     There are `rounds` trees, each at other prices. The `tries` nodes that seem best to go to first are tried.
     """
-    given = plain(points, torch.float32), plain(counts, torch.int32)
-    found = chosen(_compiled, defined)(*given, rounds, tries)
+    found = chosen(_compiled, defined)(points.detach().cpu().float(), counts.cpu(), rounds, tries)
     return PathBounds(*(each.to(points) for each in found))
 
 
 def _compiled(points: Tensor, counts: Tensor, rounds: int, tries: int) -> PathBounds:
     rows, places, _ = points.shape
     result, scale = torch.empty(rows, places, len(PathBounds._fields) - 1), torch.empty(rows)
-    sizes = rows, places, rounds, c_float(STRIDE), tries, TRIAL_ROUNDS, c_float(TRIAL_STRIDE), torch.get_num_threads()
-    code().gumbeldore_bound_paths(*map(address, (points, counts)), *sizes, address(result), address(scale))
+    given, trials = (plain(points, torch.float32), plain(counts, torch.int32)), (tries, TRIAL_ROUNDS, TRIAL_STRIDE)
+    code().bound_paths(*given, rounds, STRIDE, *trials, torch.get_num_threads(), result.numpy(), scale.numpy())
     return PathBounds._make([*result.unbind(-1), scale])
 
 

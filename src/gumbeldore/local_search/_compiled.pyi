@@ -1,0 +1,48 @@
+# What `compiled/module.cpp` offers. Arrays are contiguous; what they hold is checked there.
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float32]
+_Doubles = NDArray[np.float64]
+_Ints = NDArray[np.int32]
+_Longs = NDArray[np.int64]
+
+def improve_tours(points: _Floats, seeds: _Longs, rounds: int, open: bool, tours: _Longs, /) -> None: ...
+def improve_routes(
+    points: _Floats,
+    demands: _Longs,
+    capacity: _Longs,
+    seeds: _Longs,
+    rounds: int,
+    hot: float,
+    cold: float,
+    under_way: bool,
+    actions: _Longs,
+    /,
+) -> None: ...
+def improve_schedules(times: _Doubles, machines: _Ints, seeds: _Longs, rounds: int, kept: int, actions: _Longs, /) -> None: ...
+def bound_paths(
+    points: _Floats,
+    counts: _Ints,
+    rounds: int,
+    stride: float,
+    tries: int,
+    more_rounds: int,
+    more_stride: float,
+    threads: int,
+    result: _Floats,
+    scales: _Floats,
+    /,
+) -> None: ...
+def look_ahead_by_savings(
+    points: _Floats,
+    demands: _Longs,
+    capacity: _Longs,
+    counts: _Ints,
+    near: int,
+    far: int,
+    close: float,
+    threads: int,
+    result: _Floats,
+    /,
+) -> None: ...
