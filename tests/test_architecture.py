@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import gumbeldore
+
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 CONTRACTS = ["errors", "problem", "policy", "solutions", "hashing", "files", "figure"]
 """What everyone may import."""
@@ -153,9 +155,11 @@ def test_imports_point_one_way(lower, higher):
     assert f"gumbeldore.{higher}" not in reachable(f"gumbeldore.{lower}")
 
 
+HEAVY = ["torch", "numpy", "tyro", "rich", "matplotlib", "tensorboard", "ortools", "pydantic", "scipy", "pandas"]
+
+
 def test_importing_the_package_loads_nothing_heavy_and_prints_nothing():
-    heavy = ["tyro", "rich", "matplotlib", "tensorboard", "ortools", "pydantic", "scipy", "pandas"]
-    code = f"import sys, torch; before = set(sys.modules); import gumbeldore; print([m for m in {heavy} if m in set(sys.modules) - before])"
+    code = f"import sys; import gumbeldore; print([m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert done.stderr == ""
@@ -167,4 +171,38 @@ def test_importing_the_package_does_not_touch_global_randomness_or_gradients():
         "assert torch.equal(a, torch.get_rng_state()) and torch.is_grad_enabled() and threads == torch.get_num_threads();"
         "assert torch.get_default_dtype() == torch.float32"
     )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], []], ids=str)
+def test_version_and_help_load_nothing_heavy(arguments):
+    code = (
+        "import sys; from gumbeldore.cli import main; code = main(sys.argv[1:]);"
+        f"sys.exit(code or any(m in sys.modules for m in {HEAVY}))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_every_public_name_is_there_and_type_checkers_are_told_the_same():
+    tree = ast.parse((SOURCE / "gumbeldore" / "__init__.py").read_text())
+    told = {
+        (str(node.module).removeprefix("gumbeldore."), alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("gumbeldore.")
+        for alias in node.names
+    }
+    assert told == {(home, name) for home, names in gumbeldore.HOMES.items() for name in names}
+    for name in gumbeldore.__all__:
+        assert getattr(gumbeldore, name) is not None
+    assert gumbeldore.__version__
+    assert set(gumbeldore.__all__) <= set(dir(gumbeldore))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = gumbeldore.nonsense
+
+
+@pytest.mark.parametrize("command", ["train", "imitate"])
+def test_what_a_command_does_python_can_do_without_the_command_line(command):
+    code = f"import sys, gumbeldore; gumbeldore.{command}; sys.exit('gumbeldore.cli' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

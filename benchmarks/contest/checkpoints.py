@@ -15,7 +15,7 @@ from gumbeldore.policy import Network
 from gumbeldore.runs.bars import bars, line
 from gumbeldore.runs.presets import entry
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.runs.training import new_policy
+from gumbeldore.runs.weights import new_policy
 from gumbeldore.training.algorithm import Epoch, self_improve_events
 
 STAGES = ("early", "late")

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from gumbeldore.io.policy_files import save_policy
 from gumbeldore.runs.presets import entry
-from gumbeldore.runs.training import new_policy
+from gumbeldore.runs.weights import new_policy
 
 TSP_CASES = [case for case in quick_cases() if case.training == "tsp"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gumbeldore import Cluster, SettingsError
-from gumbeldore.cli.run_options import crew_of, early_options
+from gumbeldore.cli.run_options import early_options, pool_of
 
 
 def pool(*arguments: str) -> int | Cluster:
-    return crew_of(early_options([*arguments, "--device", "cpu"], "runs/x")[0])
+    return pool_of(early_options([*arguments, "--device", "cpu"], "runs/x")[0])
 
 
 def test_processes_unless_a_cluster_is_named():

@@ -20,11 +20,11 @@ def calls(monkeypatch) -> list[bool]:
     """Whether each training that the demonstration asks for is a resumed one; it ends there."""
     seen: list[bool] = []
 
-    def train(*_, resume: bool, **__):
-        seen.append(resume)
+    def run(entry, settings, folder, options):
+        seen.append(options.resume)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "train", train)
+    monkeypatch.setattr(demo, "TrainingRun", run)
     return seen
 
 

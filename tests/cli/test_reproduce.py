@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import csv
 
 import pytest
@@ -60,7 +62,7 @@ def test_every_table_and_figure_can_be_made(what, tmp_path, trained, capsys):
 def test_what_is_done_is_not_done_again_and_gives_the_same_table(tmp_path, trained, monkeypatch):
     assert run("theory", tmp_path, trained, "--only", "tsp-late") == 0
     before = (tmp_path / "table.csv").read_text()
-    monkeypatch.setattr(steps, "train", None)
+    monkeypatch.setattr(steps, "TrainingRun", None)
     monkeypatch.setattr("gumbeldore.evaluation.running._solve", None)
     assert run("theory", tmp_path, trained, "--only", "tsp-late") == 0
     assert (tmp_path / "table.csv").read_text() == before
@@ -70,18 +72,16 @@ def test_a_training_that_was_killed_goes_on_and_gives_the_same_policy(tmp_path, 
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     arguments = ["--only", "gomoku-gd"]
     assert run("gomoku", tmp_path / "a", whole, *arguments) == 0
-    train = steps.train
+    training = steps.TrainingRun
 
-    def interrupted(entry, settings, folder, **options):
-        from dataclasses import replace
-
-        train(entry, replace(settings, training=replace(settings.training, epochs=1)), folder, **options)
+    def interrupted(entry, settings, folder, options):
+        training(entry, replace(settings, training=replace(settings.training, epochs=1)), folder, options).finish()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(steps, "train", interrupted)
+    monkeypatch.setattr(steps, "TrainingRun", interrupted)
     assert run("gomoku", tmp_path / "b", killed, *arguments) == 130
     assert not (killed / "gomoku-gd-0.safetensors").exists()
-    monkeypatch.setattr(steps, "train", train)
+    monkeypatch.setattr(steps, "TrainingRun", training)
     assert run("gomoku", tmp_path / "b", killed, *arguments) == 0
     first, second = (folder / "gomoku-gd-0.safetensors" for folder in (whole, killed))
     assert first.read_bytes() == second.read_bytes()

@@ -11,7 +11,7 @@ import sys
 import pytest
 from small_runs import SMALL, new_run, resumed, weights, words
 
-from gumbeldore.cli import dispatch, main
+from gumbeldore.cli import main, signals
 from gumbeldore.runs.recorder import Recorder
 from gumbeldore.training.checkpoint import load_state, read_metrics
 from gumbeldore.training.state import Training
@@ -40,11 +40,17 @@ def interrupt_at(monkeypatch, cls, name: str, call: int, number: int = signal.SI
     monkeypatch.setattr(cls, name, method)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_stopped_run_exits_130_says_what_is_saved_and_goes_on_to_the_same_weights(tmp_path, monkeypatch, capsys, number):
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
+    ids=["Ctrl-C", "SIGTERM", "a closed terminal"],
+)
+def test_a_stopped_run_says_so_by_its_code_and_what_is_saved_and_goes_on_to_the_same_weights(
+    tmp_path, monkeypatch, capsys, number, code
+):
     with monkeypatch.context() as patch:
         interrupt_at(patch, Training, "fit", 3, number)
-        assert new_run(tmp_path / "run", 3) == 130
+        assert new_run(tmp_path / "run", 3) == code
     shown = capsys.readouterr()
     assert "Epoch 2 is saved; --resume goes on" in words(shown.out)
     assert "Traceback" not in shown.err
@@ -188,5 +194,5 @@ def test_help_into_a_closed_pipe_is_quiet():
 
 
 def test_a_command_in_another_thread_leaves_signals_alone(monkeypatch):
-    monkeypatch.setattr(dispatch.threading, "main_thread", lambda: None)
+    monkeypatch.setattr(signals.threading, "main_thread", lambda: None)
     assert main(["--version"]) == 0

@@ -16,15 +16,15 @@ from gumbeldore.kits.registry import kit_named
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORK = {
-    "train": "train",
-    "imitate": "imitate",
+    "train": "TrainingRun",
+    "imitate": "TrainingRun",
     "solve_files": "solve",
     "solve_problem": "solve",
     "evaluate": "evaluate",
     "label": "label_files",
     "check": "check",
     "status": "status",
-    "report": "report",
+    "report": "write_report",
     "importing": "_policy",
     "info": "about",
     "reproduce": "reproduce",
@@ -46,9 +46,16 @@ def pretended(asked: list[str], name: str):
         for argument in arguments:
             for file in getattr(argument, "files", ()):
                 assert file.exists() or (ROOT / "tests/data/instances" / file).exists(), file
-        return {} if name == "info" else 0
+        return {} if name == "info" else Finished() if name in ("train", "imitate") else 0
 
     return work
+
+
+class Finished:
+    """A run that need not do anything."""
+
+    def finish(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -61,9 +68,9 @@ def asked(monkeypatch) -> list[str]:
     monkeypatch.setattr("gumbeldore.cli.reproduce._list", pretended(done, "reproduce"))
     monkeypatch.setattr("gumbeldore.cli.solve_problem.solve", lambda *_: (done.append("solve_problem"), False))
     monkeypatch.setattr(
-        "gumbeldore.cli.imitate.read_instances", lambda _, kind: kit_named(kind.name).generator(count=2).generate()
+        "gumbeldore.runs.choosing.read_instances", lambda _, kind: kit_named(kind.name).generator(count=2).generate()
     )
-    monkeypatch.setattr("gumbeldore.cli.run_options.read_weights", lambda _: ({}, {}))
+    monkeypatch.setattr("gumbeldore.runs.choosing.read_weights", lambda _: ({}, {}))
     monkeypatch.setattr("gumbeldore.cli.evaluate.evaluate", compared(done))
     monkeypatch.chdir(ROOT)
     return done

@@ -12,8 +12,10 @@ from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
 from gumbeldore.problems.gomoku.problem import random_winner
 from gumbeldore.problems.jssp.kit import JobShops
 from gumbeldore.runs import training as runs
+from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.records import as_plain, merged
+from gumbeldore.runs.run import TrainingRun
 from gumbeldore.runs.settings import RunSettings, SamplerSettings
 from gumbeldore.search.advantage import outcome
 
@@ -160,7 +162,7 @@ def test_a_run_trains_on_its_problem_validates_on_its_own_and_selects_its_way(tm
         validation = {"instances": 2, "problem": {"machines": 5} if changes else {}}
         settings = CATALOGUE[name].settings("small", {"problem": changes, "validation": validation})
         with pytest.raises(SettingsError, match="enough"):
-            runs.train(CATALOGUE[name], settings, tmp_path / name, device="cpu")
+            TrainingRun(CATALOGUE[name], settings, tmp_path / name, RunOptions(device="cpu")).finish()
         assert seen["problem"] == settings.training_problem
         assert seen["select"] is CATALOGUE[name].select
         assert seen["sampler"] == settings.sampler.build(1)

@@ -19,7 +19,7 @@ from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.records import merged
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.runs.training import new_policy
+from gumbeldore.runs.weights import new_policy
 from gumbeldore.training import greedy_objective, imitate, self_improve
 
 pytestmark = pytest.mark.usefixtures("unchecked")  # twice as fast; shapes are checked elsewhere

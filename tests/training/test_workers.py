@@ -13,13 +13,13 @@ from torch import Tensor
 
 from gumbeldore import Gumbeldore
 from gumbeldore.networks import native
+from gumbeldore.parallel import devices as runs
+from gumbeldore.parallel.devices import pick_workers
 from gumbeldore.parallel.pool import WorkerError
 from gumbeldore.parallel.processes import Processes
 from gumbeldore.policies import GomokuPolicy, TSPPolicy
 from gumbeldore.problem import Examples
 from gumbeldore.problems import TSP, Gomoku
-from gumbeldore.runs import training as runs
-from gumbeldore.runs.training import pick_workers
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training import TrainingSettings, next_action_loss, self_improve
 from gumbeldore.training.workers import Workers, can_be_cut, cut

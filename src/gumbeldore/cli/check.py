@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.conformance import check_problem
-from gumbeldore.errors import CheckpointError, ContractError, require
+from gumbeldore.errors import CheckpointError, ContractError
 from gumbeldore.kits.instances import row_arrays
 from gumbeldore.kits.mixture import AnyOf
 from gumbeldore.problem import Problem
@@ -22,7 +22,7 @@ from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.samplers import StochasticBeamSearch
 from gumbeldore.training.checkpoint import load_state
 from gumbeldore.training.divergence import Examined, examined
-from gumbeldore.training.settings import SEEDS
+from gumbeldore.training.settings import check_seed
 
 COUNT = 8
 TOLERANCE = 1e-4
@@ -38,7 +38,7 @@ class CheckSettings:
     )
 
     def __post_init__(self) -> None:
-        require(0 <= self.seed < SEEDS, f"`seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
+        check_seed(self.seed)
 
 
 def command(arguments: list[str]) -> None:

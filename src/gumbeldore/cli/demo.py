@@ -26,13 +26,15 @@ from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.solver import MINUTE, Solved
 from gumbeldore.local_search.compiling import available
+from gumbeldore.parallel.devices import pick_device
 from gumbeldore.parallel.processes import in_order, in_processes
 from gumbeldore.policy import Network
 from gumbeldore.runs.folder import FILES, SETTINGS, RunFolder
+from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import Entry, entry
 from gumbeldore.runs.records import as_plain
+from gumbeldore.runs.run import TrainingRun
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.runs.training import pick_device, train
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch
@@ -110,7 +112,8 @@ def _trained(problem: Entry, settings: DemoSettings, console: Console) -> Networ
     run, folder = problem.settings(preset), RunFolder(settings.folder)
     if settings.fresh:
         _clear(folder, run)
-    return train(problem, run, settings.folder, resume=folder.checkpoints.exist, console=console)
+    options = RunOptions(resume=folder.checkpoints.exist, console=console)
+    return TrainingRun(problem, run, settings.folder, options).finish()
 
 
 def _clear(folder: RunFolder, run: RunSettings) -> None:

@@ -31,9 +31,10 @@ from gumbeldore.policy import Network
 from gumbeldore.reproduction import Evaluate, Expert, Imitate, Instances, Label, Results, Step, Train
 from gumbeldore.reproduction.steps import digest
 from gumbeldore.runs.folder import METRICS, RunFolder
+from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import Entry, entry
+from gumbeldore.runs.run import TrainingRun
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.runs.training import imitate, train
 from gumbeldore.solving.policies import policy_for
 from gumbeldore.training.checkpoint import read_metrics
 
@@ -87,20 +88,20 @@ class Workshop:
 
     def _train(self, step: Train) -> None:
         run = RunFolder(self._run(step))
-        train(entry(step.problem), settings_of(step), run.path, **self._how(run))
+        TrainingRun(entry(step.problem), settings_of(step), run.path, self._options(run)).finish()
         self._keep(run, step.name)
 
     def _imitate(self, step: Imitate) -> None:
         problem, run = entry(step.problem), RunFolder(self._run(step))
         path = self.labels(step.labels)
         labels = {path: read_instances(path, problem.kit.instances)}
-        imitate(problem, settings_of(step), labels, run.path, **self._how(run))
+        TrainingRun(problem, settings_of(step), run.path, self._options(run), labels).finish()
         self._keep(run, step.name)
 
-    def _how(self, run: RunFolder) -> dict[str, Any]:
-        """The options of a run, which goes on where it was."""
+    def _options(self, run: RunFolder) -> RunOptions:
+        """Those of a run, which goes on where it was."""
         resume = run.checkpoints.exist
-        return {"resume": resume, "device": self.device, "workers": self.workers, "console": self.console}
+        return RunOptions(resume, device=self.device, workers=self.workers, console=self.console)
 
     def _keep(self, run: RunFolder, name: str) -> None:
         write_atomically(self.policy_file(name), lambda temporary: shutil.copyfile(run / POLICY, temporary))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from dataclasses import make_dataclass, replace
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 
 import tyro
 
+from gumbeldore.cli.console import lasting_console
 from gumbeldore.errors import require
-from gumbeldore.io.policy_files import read_weights
 from gumbeldore.parallel.cluster import Cluster
-from gumbeldore.runs.folder import START, START_HASH, RunFolder
+from gumbeldore.parallel.devices import pick_workers
+from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import SUPERVISED, Entry
-from gumbeldore.runs.records import read_settings
 from gumbeldore.runs.settings import RunSettings
-from gumbeldore.runs.training import file_hash, pick_workers
 
 
 def early_options(arguments: list[str], folder: str, labels: bool = False) -> tuple[argparse.Namespace, list[str]]:
@@ -48,7 +46,7 @@ def seconds(text: str) -> float:
     return sum(float(number) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[unit] for number, unit in parts)
 
 
-def crew_of(early: argparse.Namespace) -> int | Cluster:
+def pool_of(early: argparse.Namespace) -> int | Cluster:
     """Who does the work: processes of this machine, or also a cluster."""
     workers = pick_workers(early.workers, early.device)
     if early.cluster is None:
@@ -57,43 +55,17 @@ def crew_of(early: argparse.Namespace) -> int | Cluster:
     return Cluster(early.cluster, workers=workers, gpus=early.sampler_gpus)
 
 
-def options_of(early: argparse.Namespace) -> dict[str, Any]:
-    """What is no setting of a run, as the fields of `How`."""
-    return {
-        "resume": early.resume,
-        "start": early.start,
-        "device": early.device,
-        "workers": crew_of(early),
-        "max_seconds": early.max_time,
-        "tensorboard": early.tensorboard,
-    }
-
-
-def saved_changes(entry: Entry, early: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    """Settings from a file, or from the run to resume; and whether they are the complete record of a run.
-
-    A run that began with given weights is repeated with them.
-    """
-    changes = read_settings(early.settings) if early.settings else {}
-    if early.resume and not early.settings:
-        changes = RunFolder(early.folder).settings()
-    name, start, digest = (changes.pop(key, None) for key in ("problem_name", START, START_HASH))
-    require(name in (None, entry.name), f"These settings are not for `{entry.name}`, but for `{name}`.")
-    if isinstance(start, str) and not early.resume and early.start is None:
-        early.start = Path(start)
-        same = not early.start.is_file() or file_hash(early.start) == digest
-        require(same, f"{start}, from whose weights the run began, has changed since. Name other weights with --from.")
-    return changes, name is not None
-
-
-def sizes_of(early: argparse.Namespace, entry: Entry) -> dict[str, Any]:
-    """The size of the policy to start from, as changes of settings."""
-    if early.start is None:
-        return {}
-    _, header = read_weights(early.start)
-    known = vars(entry.architecture.size)
-    config = json.loads(header.get("config", "{}"))
-    return {"policy": {name: config.get(name, usual) for name, usual in known.items()}}
+def options_of(early: argparse.Namespace, start: Path | None) -> RunOptions:
+    """What is no setting of a run."""
+    return RunOptions(
+        resume=early.resume,
+        start=start,
+        device=early.device,
+        workers=pool_of(early),
+        max_seconds=early.max_time,
+        tensorboard=early.tensorboard,
+        console=lasting_console(),
+    )
 
 
 def run_settings(command: str, entry: Entry, early: argparse.Namespace, arguments: list[str], base: Any, about: str) -> Any:
@@ -104,12 +76,20 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
     shape = make_dataclass("Options", fields, frozen=True)
     presets = [name for name in entry.presets() if name.startswith(SUPERVISED) == supervised]
     text = (
-        f"{about}\n\nPresets (--preset NAME): {', '.join(presets)}; the defaults below "
-        f"are those of '{early.preset or 'small'}'.\n\nAlso: --settings FILE.toml|json (any of these settings), --folder DIR "
-        f"({early.folder}), --resume, --from POLICY.safetensors (start from its weights), --device auto|cpu|cuda|mps, "
-        f"--workers N (processes; one per core of a CPU unless given, 0: none), --max-time 45m|2h30m (no epoch begins that would "
-        f"probably end later), --tensorboard (also write event files for it).\n\nOn many machines (docs/how-to/cluster.md): --cluster local|auto|HOST:PORT|ray://HOST:PORT samples on a Ray "
-        f"cluster, --sampler-gpus 0.125 with eight samplers per GPU; torchrun trains with several GPUs or machines."
+        f"{about}\n\nPresets (--preset NAME): {', '.join(presets) or 'none'}; the defaults below "
+        f"are those of '{early.preset or entry.usual_preset(supervised=supervised)}'.\n\n"
+        f"Also:\n"
+        f"  --settings FILE.toml|json    any of these settings\n"
+        f"  --folder DIR                 files of the run ({early.folder})\n"
+        f"  --resume                     go on with the run in the folder\n"
+        f"  --from POLICY.safetensors    start from its weights\n"
+        f"  --device auto|cpu|cuda|mps\n"
+        f"  --workers N                  processes; one per core of a CPU unless given, 0: none\n"
+        f"  --max-time 45m|2h30m         no epoch begins that would probably end later\n"
+        f"  --tensorboard                also write event files for it\n"
+        f"  --cluster local|auto|HOST:PORT|ray://HOST:PORT    sample on a Ray cluster\n"
+        f"  --sampler-gpus 0.125         on it, with eight samplers per GPU\n"
+        f"torchrun trains with several GPUs or machines (docs/how-to/cluster.md)."
     )
     chosen = tyro.cli(
         shape,

@@ -20,7 +20,7 @@ from gumbeldore.errors import require
 from gumbeldore.runs import process_info as processes
 from gumbeldore.runs.braille import chart
 from gumbeldore.runs.durations import duration
-from gumbeldore.runs.folders import Run, read_run, seconds_of
+from gumbeldore.runs.folders import RunRecord, read_run, seconds_of
 from gumbeldore.runs.presets import entry_of_file
 
 COLOURS = {"running": "green", "finished": "green", "stopped": "yellow", "killed": "red", "failed": "red", "unknown": "yellow"}
@@ -63,7 +63,7 @@ def status(settings: StatusSettings, console: Console | None = None) -> None:
             live.update(picture(settings.folders, console), refresh=True)
 
 
-def summary(run: Run, now: float) -> dict[str, Any]:
+def summary(run: RunRecord, now: float) -> dict[str, Any]:
     """What there is to say about a run, as plain data. Costs: smaller is better."""
     pulse, best, last = run.pulse, run.best, run.metrics[-1] if run.metrics else None
     about: dict[str, Any] = {
@@ -84,7 +84,7 @@ def summary(run: Run, now: float) -> dict[str, Any]:
     return about
 
 
-def memory(run: Run) -> float:
+def memory(run: RunRecord) -> float:
     """What the run's processes hold now, or held when last heard of."""
     assert run.pulse is not None
     return (processes.memory_mb(run.pulse.pid) if run.pulse.lives else 0.0) or run.pulse.memory_mb
@@ -96,7 +96,7 @@ def picture(folders: tuple[Path, ...], console: Console) -> Group:
     return Group(*(part for folder in folders for part in _run(read_run(folder), now, console)))
 
 
-def _run(run: Run, now: float, console: Console) -> list[Any]:
+def _run(run: RunRecord, now: float, console: Console) -> list[Any]:
     entry = entry_of_file(run.problem)
     cost = entry.cost if entry else "cost"
     head = f"[bold]{escape(str(run.folder))}[/]  {escape(run.problem)}  [{COLOURS[run.state]}]{run.state}[/]"
@@ -106,7 +106,7 @@ def _run(run: Run, now: float, console: Console) -> list[Any]:
     return [Text.from_markup(head), facts, *_curves(run, cost, console)]
 
 
-def _facts(run: Run, now: float, cost: str) -> list[tuple[str, Any]]:
+def _facts(run: RunRecord, now: float, cost: str) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [("epochs", f"{run.epochs} of {run.planned or '?'} finished in {duration(run.seconds)}")]
     if run.state == "running":
         facts += _live(run, now)
@@ -123,7 +123,7 @@ def _facts(run: Run, now: float, cost: str) -> list[tuple[str, Any]]:
     return facts
 
 
-def _live(run: Run, now: float) -> list[tuple[str, Any]]:
+def _live(run: RunRecord, now: float) -> list[tuple[str, Any]]:
     """Phase, rate, time left, memory."""
     pulse = run.pulse
     assert pulse is not None
@@ -142,12 +142,12 @@ def _live(run: Run, now: float) -> list[tuple[str, Any]]:
     return facts
 
 
-def _ago(run: Run, now: float) -> str:
+def _ago(run: RunRecord, now: float) -> str:
     assert run.pulse is not None
     return f"{duration(now - run.pulse.written)} ago"
 
 
-def _curves(run: Run, cost: str, console: Console) -> list[Text]:
+def _curves(run: RunRecord, cost: str, console: Console) -> list[Text]:
     """Costs on the left, the loss on the right; one below the other where the terminal is narrow."""
     wide = console.width >= 100
     width = min(console.width // 2 - 2 if wide else console.width, 72)
@@ -162,5 +162,5 @@ def _curves(run: Run, cost: str, console: Console) -> list[Text]:
     return [Text.assemble(left, " " * (width + 2 - len(left)), right) for left, right in pairs]
 
 
-def _curve(run: Run, name: str, sign: int) -> list[tuple[float, float]]:
+def _curve(run: RunRecord, name: str, sign: int) -> list[tuple[float, float]]:
     return [(line["epoch"] or 0.0, sign * value) for line in run.metrics if (value := line[name]) is not None]

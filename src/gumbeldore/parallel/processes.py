@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
 import torch
 
 from gumbeldore.errors import require
+from gumbeldore.parallel.devices import bounded
 from gumbeldore.parallel.pool import (
     READY,
     Answer,
@@ -45,14 +49,16 @@ class Processes(WorkerPool["_Process", T, R]):
     """Processes that call one function, which `make(*shared)` returns in each of them; `shared` are tensors in shared memory.
 
     Spawned processes must be able to import `make`, so a script starts them below `if __name__ == "__main__":`. If this process is
-    killed, they end after the item they are at.
+    killed, they end at once.
     """
 
     def __init__(self, make: Callable[..., Callable[[T], R]], workers: int, shared: tuple[torch.Tensor, ...] = ()) -> None:
         super().__init__()
         require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
-        self._count, self._make, self._shared = workers, packed(make), shared
-        self._workers = [self._start() for _ in range(workers)]
+        self._count, self._make, self._shared = bounded(workers), packed(make), shared
+        with self._closing():
+            for _ in range(self._count):
+                self._workers.append(self._start())
 
     def _wanted(self) -> int:
         return self._count
@@ -86,7 +92,8 @@ class _Process(Worker):
         self._make: bytes | None = make
         self._process = context.Process(target=_work, args=(there, shared), daemon=True)
         try:
-            self._process.start()
+            with _deaf():
+                self._process.start()
         except RuntimeError:
             if getattr(current_process(), "_inheriting", False):  # it imports its script, and is about to do what that does
                 sys.exit(UNGUARDED)
@@ -126,9 +133,32 @@ class _Process(Worker):
         self.connection.close()
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What starts here never hears of Ctrl-C or of a closed terminal: those are for the parent, which ends its workers. It hears them afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it unblocks signals when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """Ends this process as soon as its parent is gone, whatever it is at."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
 def _work(connection: Connection, shared: tuple[torch.Tensor, ...]) -> None:
     """The life of a worker: until the other side goes away."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     failure, function = "", None
     try:
         connection.send_bytes(packed(READY))

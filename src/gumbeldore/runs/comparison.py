@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gumbeldore.runs.durations import duration
 from gumbeldore.runs.evaluations import evaluation_section
-from gumbeldore.runs.folders import Found, Line, Run, flat, seconds_of
+from gumbeldore.runs.folders import Found, Line, RunRecord, flat, seconds_of
 from gumbeldore.runs.page import Cell, Chart, Curve, Gallery, Picture, Point, Section, Table
 
 MISSING = "(none)"
@@ -36,13 +36,13 @@ def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[st
     return [part for part in parts if part.charts or part.tables or part.galleries]
 
 
-def overview(runs: Mapping[str, Run]) -> Table:
+def overview(runs: Mapping[str, RunRecord]) -> Table:
     """One row per run."""
     head = ("run", "problem", "state", "epochs", "best greedy cost", "in epoch", "last loss", "time", "time per epoch")
     return Table(head, [_row(name, run) for name, run in runs.items()])
 
 
-def _row(name: str, run: Run) -> tuple[Cell, ...]:
+def _row(name: str, run: RunRecord) -> tuple[Cell, ...]:
     best, last = run.best or {}, run.metrics[-1] if run.metrics else {}
     value = best.get("validation")
     each = run.seconds / len(run.metrics) if run.metrics else None
@@ -63,7 +63,7 @@ def _number(value: float | None, form: str = ".4f") -> Cell:
     return Cell("") if value is None else Cell(f"{value:{form}}", value)
 
 
-def curves(problem: str, cost: str, runs: Mapping[str, Run]) -> Section:
+def curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
     """The curves of all runs of one problem, over epochs or over the time that training took."""
     mine = {name: run for name, run in runs.items() if run.problem == problem}
     long = max(run.seconds for run in mine.values()) > 2 * 3600

@@ -23,7 +23,7 @@ Line = dict[str, float | None]
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """A training run."""
 
     folder: Path
@@ -87,11 +87,11 @@ def is_run(folder: Path) -> bool:
     return (folder / SETTINGS).is_file()
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RunRecord:
     """All that the folder of a run holds."""
     if not is_run(folder):
         raise FormatError(f"{folder} holds no run: there is no {SETTINGS} in it. Name the --folder of a training.")
-    return Run(
+    return RunRecord(
         folder=folder,
         settings=read_object(folder / SETTINGS),
         metrics=[line for line in map(_numbers, read_metrics(folder / METRICS)) if line is not None],
@@ -113,7 +113,7 @@ class Found:
 
     name: str  # short, and another one for every folder
     folder: Path
-    run: Run | None
+    run: RunRecord | None
     results: dict[str, Any]  # of an evaluation; empty: none
     costs: list[float]  # of the solutions in solutions.json
     pictures: list[Path]

@@ -29,7 +29,7 @@ EPOCH_SECONDS = 1.0  # the same when an epoch is finished
 class Pulse:
     """Where a run stands, and which process works on it."""
 
-    state: str  # "running", "finished", "stopped" (by Ctrl-C) or "failed"
+    state: str  # "running", "finished", "stopped" (by Ctrl-C, say) or "failed"
     pid: int
     born: str  # tells the process from a later one of the same number
     host: str
@@ -115,7 +115,7 @@ class Heartbeat:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if not self.pulse.written:
             return
-        state = "finished" if kind is None else "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
+        state = "finished" if kind is None else "stopped" if issubclass(kind, KeyboardInterrupt | GeneratorExit) else "failed"
         message = f"{type(error).__name__}: {error}" if state == "failed" else ""
         self.pulse = replace(self.pulse, state=state, message=message)
         self._write(self.clock())

@@ -19,6 +19,9 @@ from gumbeldore.training import Select, select_best
 SUPERVISED = "supervised"
 """Presets whose names begin so are for learning from expert solutions (`gumbeldore imitate`)."""
 
+USUAL = "small"
+"""The preset that is taken where none is named; a kit need not have it."""
+
 LAPTOP = {
     "sampler": {"beam_width": 16, "rounds": 2, "sigma": 1.0},
     "training": {"epochs": 30, "instances": 100, "batches": 100, "batch_size": 128, "part_size": 64, "learning_rate": 1e-3},
@@ -74,15 +77,21 @@ class Entry:
         """The settings of a run by its own record, which was complete: what it lacks came later and is off."""
         return merged(RunSettings(problem=self.kit.problem, policy=self.architecture.size), record)
 
-    def settings(self, preset: str | None = None, changes: Mapping[str, Any] | None = None) -> RunSettings:
-        """The settings of a preset ('small' by default), with `changes` on top."""
-        settings = self.recorded({})
-        files = self.presets()
-        if preset is None and "small" not in files:
+    def usual_preset(self, *, supervised: bool = False) -> str:
+        """The preset that is taken where none is named."""
+        return f"{SUPERVISED}-{USUAL}" if supervised else USUAL
+
+    def settings(
+        self, preset: str | None = None, changes: Mapping[str, Any] | None = None, *, supervised: bool = False
+    ) -> RunSettings:
+        """The settings of a preset (the usual one by default), with `changes` on top. A kit without presets has those for laptops."""
+        settings, files = self.recorded({}), self.presets()
+        usual = self.usual_preset(supervised=supervised)
+        if preset in (None, usual) and usual not in files:
             return merged(merged(settings, LAPTOP), changes or {})
-        preset = preset or "small"
+        preset = preset or usual
         if preset not in files:
-            raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or 'none'}.")
+            raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or usual}.")
         return merged(merged(settings, read_settings(files[preset])), changes or {})
 
 
@@ -91,10 +100,17 @@ def entries(kit: Kit) -> Iterator[Entry]:
     return (Entry(kit, name) for name in kit.architectures)
 
 
+def entry_of(kit: str | Kit | Entry) -> Entry:
+    """A kit with its usual architecture, or what its name or place says."""
+    if isinstance(kit, str):
+        return entry(kit)
+    return kit if isinstance(kit, Entry) else next(entries(kit))
+
+
 def entry(name: str) -> Entry:
-    """`tsp`, `tsp-lehd`, the name of an installed kit, or `path/to/file.py:KIT` (which executes that file)."""
+    """`tsp`, `tsp-lehd`, the name of an installed kit, or `path/to/file.py:KIT` (which executes that file); also `...:KIT-lehd`."""
     if ":" in name:
-        return next(entries(kit_at(name)))
+        return _entry_at(name)
     base = name.partition("-")[0]
     if name in kit_names() or base not in kit_names():
         return next(entries(kit_named(name)))
@@ -102,6 +118,17 @@ def entry(name: str) -> Entry:
         if candidate.name == name:
             return candidate
     raise SettingsError(f"Unknown problem `{name}`. Known: {', '.join(names())}.")
+
+
+def _entry_at(place: str) -> Entry:
+    """The kit that stands there, with the architecture that is named after a dash."""
+    where, _, named = place.rpartition(":")
+    name, _, architecture = named.partition("-")
+    kit = kit_at(f"{where}:{name}")
+    known = list(kit.architectures)
+    if architecture and architecture not in known:
+        raise SettingsError(f"`{place}` names an architecture that is not there. Known: {', '.join(known)}.")
+    return Entry(kit, architecture or known[0])
 
 
 def entry_of_file(name: str) -> Entry | None:

@@ -15,7 +15,7 @@ from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
 from gumbeldore.training import TrainingSettings
-from gumbeldore.training.settings import SEEDS
+from gumbeldore.training.settings import check_seed
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ValidationSettings:
 
     def __post_init__(self) -> None:
         require(self.instances >= 1, f"`validation.instances` must be at least 1, got {self.instances}.")
-        require(0 <= self.seed < SEEDS, f"`validation.seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
+        check_seed(self.seed, "validation.seed")
 
 
 @dataclass(frozen=True)

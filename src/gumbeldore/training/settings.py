@@ -20,6 +20,11 @@ MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rat
 SEEDS = 2**63
 
 
+def check_seed(seed: int, name: str = "seed") -> None:
+    """Raises unless a number can be the seed of a generator."""
+    require(0 <= seed < SEEDS, f"`{name}` must lie in 0 .. 2^63 - 1, got {seed}.")
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """How long and on what to train; the defaults are the paper's for the routing problems."""
@@ -71,7 +76,7 @@ class TrainingSettings:
             f"`window` needs `dataset_grows`, which is off, got {self.window}: fresh data in every epoch is a window of 1.",
         )
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
-        require(0 <= self.seed < SEEDS, f"`seed` must lie in 0 .. 2^63 - 1, got {self.seed}.")
+        check_seed(self.seed)
 
     def check_resumes(self, theirs: Mapping[str, Any]) -> None:
         """Raises unless a run that was started with the settings `theirs` may go on with these."""

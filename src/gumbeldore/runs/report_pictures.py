@@ -10,14 +10,14 @@ import torch
 
 from gumbeldore.io.policy_files import POLICY, load_policy
 from gumbeldore.kits.instances import row_arrays
-from gumbeldore.runs.folders import Run
+from gumbeldore.runs.folders import RunRecord
 from gumbeldore.runs.page import Picture
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.samplers import Greedy
 
 
-def solved_pictures(run: Run, entry: Entry, count: int, seed: int) -> list[Picture]:
+def solved_pictures(run: RunRecord, entry: Entry, count: int, seed: int) -> list[Picture]:
     """Solves the first validation instances of a run with its best policy and its own sampler, and draws the solutions."""
     draw = entry.kit.need("pictures of solutions", "solution_format").draw
     if draw is None:
@@ -40,7 +40,7 @@ def solved_pictures(run: Run, entry: Entry, count: int, seed: int) -> list[Pictu
     return pictures
 
 
-def _settings(run: Run, entry: Entry) -> RunSettings:
+def _settings(run: RunRecord, entry: Entry) -> RunSettings:
     own = {key: run.settings[key] for key in RunSettings.__dataclass_fields__ if key in run.settings}
     return entry.recorded(own)
 

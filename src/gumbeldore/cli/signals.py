@@ -1,0 +1,83 @@
+"""Ctrl-C, SIGTERM and a closed terminal (SIGHUP): how a command is stopped, and the exit code that says so.
+
+Nothing heavy is imported here: the handlers must be there before it is.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+STOPPED = 130
+"""The exit code of a command that Ctrl-C ended early."""
+
+ENDING = {name: code for name, code in {"SIGINT": STOPPED, "SIGTERM": 143, "SIGHUP": 143}.items() if hasattr(signal, name)}
+"""Signals that stop a command, and its exit code then. A closed terminal is as SIGTERM."""
+
+
+class Stops:
+    """What this process does when it is stopped, and by which signal it was."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    @property
+    def code(self) -> int:
+        """The exit code of a command that was stopped."""
+        return STOPPED if self.received is None else ENDING[signal.Signals(self.received).name]
+
+    def raised(self, number: int, frame: FrameType | None) -> None:
+        """A handler: everything is tidied up on the way out."""
+        self.received = number
+        raise KeyboardInterrupt
+
+    def at_once(self, number: int, frame: FrameType | None) -> None:
+        """A handler for when there is nothing to lose yet, or any more: imports and the interpreter's end cannot be interrupted well."""
+        self.received = number
+        os.write(2, b"Stopped.\n")
+        os._exit(self.code)
+
+    @contextmanager
+    def handled(self, *, program: bool) -> Iterator[None]:
+        """The signals stop what is done here. A `program` does nothing else, so that its handlers stay afterwards."""
+        self.received = None
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {name: signal.getsignal(getattr(signal, name)) for name in ENDING}
+        if program:
+            sys.unraisablehook = self._repeated
+        self.set(self.at_once if program else self.raised)
+        try:
+            yield
+        finally:
+            if program:
+                self.set(self.at_once)
+            else:
+                for name, handler in before.items():
+                    signal.signal(getattr(signal, name), signal.SIG_DFL if handler is None else handler)
+
+    def set(self, handler: Any) -> None:
+        """All signals but those that whoever started this process wants ignored (nohup)."""
+        if threading.current_thread() is threading.main_thread():
+            for name in ENDING:
+                number = getattr(signal, name)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, handler)
+
+    def _repeated(self, fault: Any) -> None:
+        """Where Python can raise nothing (in a finaliser, say), it drops an interrupt: it comes again a moment later."""
+        if isinstance(fault.exc_value, KeyboardInterrupt) and self.received is not None:
+            threading.Timer(0.05, _thread.interrupt_main, (self.received,)).start()
+        else:
+            sys.__unraisablehook__(fault)
+
+
+STOPS = Stops()
