@@ -21,6 +21,7 @@ class Diagnostics:
     effective_sample_size: Float[Tensor, "batch round"]
     duplicates_avoided: Float[Tensor, " batch"]  # repeats of these sequences to expect from as many draws with replacement
     evaluations: Int[Tensor, " batch"]  # rows that went through the policy
+    evaluations_repeated: Int[Tensor, " batch"]  # of these, rows that had been there before: there was no memory to keep them
     evaluations_cached: Int[Tensor, " batch"]  # rows whose prior was known from an earlier round or a shared prefix
     evaluations_shared: Int[
         Tensor, " batch"

@@ -35,7 +35,7 @@ def test_the_trie_takes_what_the_formula_says(name):
     state = problem.generate(5, generator=torch.Generator().manual_seed(0))
     sampler = Gumbeldore(16, 4, keep_trie=True)
     (trie,) = sampler(problem, make(), state, generator=torch.Generator().manual_seed(1)).tries
-    stated = 5 * trie_bytes(64, problem.mask(state).shape[1], problem.horizon(state), cached=True)
+    stated = 5 * trie_bytes(64, problem.horizon(state), 40 + 4 * problem.mask(state).shape[1])
     assert 0.75 * stated <= sizes(trie) <= stated
 
 
@@ -50,5 +50,5 @@ def test_the_search_allocates_no_more_than_it_says(name):
     actions, horizon = problem.mask(state).shape[1], problem.horizon(state)
     with torch.no_grad():
         stated = 4 * sampler.instance_bytes(actions, horizon) + 4 * 32 * policy.row_bytes(state)
-    assert trie_bytes(64, actions, horizon, cached=True) + beam_bytes(32, actions) == sampler.instance_bytes(actions, horizon)
+    assert trie_bytes(64, horizon, 40 + 4 * actions) + beam_bytes(32, actions) == sampler.instance_bytes(actions, horizon)
     assert 0.2 * stated <= peak.most <= 1.5 * stated, (peak.most, stated)

@@ -204,6 +204,22 @@ def test_what_the_search_finds_later_replaces_what_is_worse() -> None:
     assert torch.equal(building.found.objective, more.objective)
 
 
+def test_chains_of_instances_for_which_nothing_new_was_found_stay_as_they_are() -> None:
+    """Also where two of them are worth the same by now: that the search went on for others must not matter."""
+    problem, policy = TSP(8), awake(TSPPolicy(16, 1, 2, 32), 3)
+    state, seeds = problem.generate(3, generator=generator(13)), torch.arange(3)
+    few = StochasticBeamSearch(4, 1)(problem, policy, state, seeds=seeds)
+    building = Reconstruction(Task(problem, policy, state, seeds), 2, 1 << 28, few)
+    building.objective = building.objective[:, 1:].expand(-1, 2).clone()
+    before = building.actions.clone(), building.objective.clone()
+    better = torch.tensor([[-torch.inf], [-1e-3], [-torch.inf]], dtype=torch.float64)
+    building.see(extended(few, few.actions[:, :1], better))
+    for row in (0, 2):
+        assert torch.equal(building.actions[row], before[0][row])
+        assert torch.equal(building.objective[row], before[1][row])
+    assert building.objective[1, 0] == -1e-3
+
+
 def test_a_part_follows_what_is_kept() -> None:
     whole, kept = torch.tensor([[5, 6, 7, -1], [5, 6, 7, 8]]), torch.tensor([1, 3])
     last = torch.tensor([[1, 2, 3], [9, -1, -1]])

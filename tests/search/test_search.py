@@ -78,14 +78,16 @@ class TestIndependence:
         state = random_trees(12, 3, 3, generator=generator(4), dtype=torch.float32, leaf=0.3)
         seeds = torch.arange(12)
         whole = sampler(PROBLEM, TablePolicy(), state, seeds=seeds)
-        counts = ("evaluations", "evaluations_cached", "evaluations_forced")
+        counts = ("evaluations", "evaluations_repeated", "evaluations_cached", "evaluations_forced")
         for memory in (40_000, 1):
             small = dataclasses.replace(sampler, memory=memory)
             part = small(PROBLEM, SmallBitesPolicy(), state, seeds=seeds)
             assert differences(whole, part, ignore=counts if memory == 1 else (), any_rounds=sampler.by_horizon) == []
         assert len(small.chunks(PROBLEM, state)) == 12
-        total = sum(getattr(part.diagnostics, name) for name in counts)
+        total = sum(getattr(part.diagnostics, name) for name in counts if name != "evaluations_repeated")
         assert torch.equal(total, sum(getattr(whole.diagnostics, name) for name in counts))
+        needed = part.diagnostics.evaluations - part.diagnostics.evaluations_repeated
+        assert torch.equal(needed, whole.diagnostics.evaluations)
 
     def test_chunks_cover_the_batch_and_respect_memory(self):
         state = random_trees(50, 3, 3, generator=generator())

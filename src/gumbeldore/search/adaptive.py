@@ -17,7 +17,7 @@ from gumbeldore.search.auto import GROWTH, AutoNucleus
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.reconstruction import Reconstruction, can_reconstruct
-from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
+from gumbeldore.search.samplers import MEMORY, TrieSampler, check_positive, evaluation_mode
 from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
@@ -64,7 +64,7 @@ def due(spent: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Adaptive(Sampler):
+class Adaptive(TrieSampler):
     """About as many policy `evaluations`, or `sequences` without replacement, as said, whatever is reached first.
 
     1. A greedy solution, and then a narrow beam search beside it.
@@ -126,7 +126,7 @@ class Adaptive(Sampler):
     def _rebuilt(self, building: Reconstruction[S], horizon: int, until: Callable[[Tensor], Tensor]) -> Iterator[Solutions]:
         """Pass after pass, `until` so many evaluations were made, given those of the search, or a limit is reached."""
         most, searched = self._limit or REPEATS * self._most(horizon), building.searched
-        spent = searched.diagnostics.evaluations
+        spent = searched.diagnostics.evaluations - searched.diagnostics.evaluations_repeated
         limit = until(spent).clamp(max=self._evaluations(horizon))
         while True:
             active = (spent + building.made < limit) & (searched.filled.sum(1) + building.drawn < most)
@@ -142,7 +142,7 @@ class Adaptive(Sampler):
 
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
         with evaluation_mode(task.policy):
-            search = self._room(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
+            search = self.budget(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
             nucleus = AutoNucleus.start(task.state.row_count, task.state.device, growth=GROWTH ** (1 / STEPS))
             course = Following(search, task.seeds, nucleus, sigma=0.0)
         plan = chain(self._on_augmentations(course, task.augmentations), self._in_passes(course, task.augmentations))
@@ -194,12 +194,14 @@ class Adaptive(Sampler):
 
     def _affords(self, course: Following[S], width: int) -> Bool[Tensor, " batch"]:
         """Whether a round of whole sequences is likely to end within the limit of evaluations."""
-        return course.search.evaluator.made + SHARED * width * course.search.horizon <= self._evaluations(course.search.horizon)
+        return course.search.evaluator.needed + SHARED * width * course.search.horizon <= self._evaluations(
+            course.search.horizon
+        )
 
     def _active(self, course: Following[S]) -> Bool[Tensor, " batch"]:
         """Instances that may go on: neither has all been found, nor is any limit reached."""
         active = course.unexhausted & (course.found < self._most(course.search.horizon))
-        return active & (course.search.evaluator.made < self._evaluations(course.search.horizon))
+        return active & (course.search.evaluator.needed < self._evaluations(course.search.horizon))
 
     def _solutions(self, horizon: int) -> float:
         """The work in greedy solutions that could be made instead."""
@@ -225,10 +227,7 @@ class Adaptive(Sampler):
         low, high = WIDTHS
         return min(high, max(low, int(self._solutions(horizon))), self._most(horizon))
 
-    def _room(self, horizon: int) -> MemoryBudget:
+    def budget(self, horizon: int) -> MemoryBudget:
         most = self._most(horizon)
         width = min(max(self._width(horizon), BEAM * CHUNKS[-1]), most)
         return MemoryBudget(most - 1 + width, width, self.memory)
-
-    def instance_bytes(self, actions: int, horizon: int) -> int:
-        return self._room(horizon).instance_bytes(actions, horizon)

@@ -27,20 +27,32 @@ class Evaluator(Generic[S]):
     deadline: Deadline | None = None
     context: Any = field(init=False)
     made: Int[Tensor, " batch"] = field(init=False)  # rows that went through the policy
+    repeated: Int[Tensor, " batch"] = field(init=False)  # of these, rows that had been there before, and were not kept
     cached: Int[Tensor, " batch"] = field(init=False)  # rows that the caller knew already
     shared: Int[Tensor, " batch"] = field(init=False)  # rows that borrowed from an equal state
     forced: Int[Tensor, " batch"] = field(init=False)  # rows with a single allowed action
 
     def __post_init__(self) -> None:
         self.context = self.policy.prepare(self.root)
-        self.made, self.cached, self.shared, self.forced = (torch.zeros_like(self.root.instance) for _ in range(4))
+        none = torch.zeros_like(self.root.instance)
+        self.made, self.repeated, self.cached, self.shared, self.forced = (none.clone() for _ in range(5))
+
+    @property
+    def needed(self) -> Int[Tensor, " batch"]:
+        """Rows that would have gone through the policy with memory enough: what plans go by, so that they do not depend on it."""
+        return self.made - self.repeated
+
+    def repeat(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> None:
+        """Counts rows that go through the policy once more."""
+        if len(rows) and not self._unasked(state):
+            self.repeated.index_add_(0, instance, (self.problem.mask(state.rows(rows)).sum(1) > 1).long())
 
     def __call__(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> Float[Tensor, "row action"]:
         """Masked log-probabilities of the given rows of `state`, counted for the given instances."""
         if len(rows) < state.row_count:
             state = state.rows(rows)
         mask = self.problem.mask(state)
-        if isinstance(self.policy, AugmentedPolicy) and self.policy.unasked(state):
+        if self._unasked(state):
             return masked_log_softmax(torch.zeros(mask.shape, device=mask.device), mask, type(self.policy).__name__)
         choices = mask.sum(1)
         fewest = int(choices.min())
@@ -61,6 +73,10 @@ class Evaluator(Generic[S]):
             return certain
         computed = self._log_probs(state.rows(index), mask.index_select(0, index))
         return certain.to(computed.dtype).index_copy_(0, index, computed)
+
+    def _unasked(self, state: S) -> bool:
+        """Whether these rows are no matter for the policy: the choice among augmentations."""
+        return isinstance(self.policy, AugmentedPolicy) and self.policy.unasked(state)  # type: ignore[arg-type]
 
     def borrow(
         self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"], prior: Float[Tensor, "row action"]

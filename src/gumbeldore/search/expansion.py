@@ -90,6 +90,7 @@ class Search(Generic[S]):
     root: S
     nodes: int  # capacity of a trie level: the sum of the beam widths of all rounds
     cache_priors: bool = True
+    counts_repeats: bool = False  # where priors are not kept: evaluations are counted that would be spared if they were
     transpositions: bool = True  # evaluate states with equal keys once
     network_bytes: int = 1 << 29
     augmented: bool = False  # the first action chooses one
@@ -297,9 +298,12 @@ class Search(Generic[S]):
         instance, rows = wanted // beam.node.shape[1], gumbel.counting(len(wanted), wanted.device)
         several = depth > 0 and self.trie.nodes > 1
         key = self.problem.key(state) if self.transpositions and several else None
-        if key is None:
+        here = None if key is None else Known.of(instance, key, beam.node.take(wanted))
+        if self.counts_repeats:
+            self._count_repeats(state, instance, beam.node.take(wanted), here, depth)
+        if here is None:
             return self.evaluator(state, rows, instance)
-        here, before = Known.of(instance, key, beam.node.take(wanted)), self.trie.known[depth]
+        before = self.trie.known[depth] if self.cache_priors else None
         known = here if before is None else before.joined(here)
         distinct, again, first = known.repeats()
         if len(again) == 0:
@@ -311,6 +315,25 @@ class Search(Generic[S]):
         if self.cache_priors:
             self.trie.known[depth] = known.rows(distinct)
         return prior
+
+    def _count_repeats(
+        self, state: S, instance: Int[Tensor, " row"], node: Int[Tensor, " row"], here: Known | None, depth: int
+    ) -> None:
+        """Of the rows that the policy is about to see, those that it has seen in an earlier round. From now on it has seen all of them."""
+        if here is None:
+            repeated = flat_nonzero(self.trie.evaluation[depth, instance, node] != UNKNOWN)
+            self.trie.evaluation[depth, instance, node] = node
+        else:
+            before, again = self.trie.known[depth] or here.rows(node[:0]), here.repeats()[1]
+            known = before.joined(here)
+            distinct, later, first = known.repeats()
+            self.trie.known[depth] = known.rows(distinct)
+            own = torch.ones_like(node, dtype=torch.bool).index_fill_(
+                0, again, False
+            )  # the others share the prior of one of these
+            repeated = later[first < len(before)] - len(before)
+            repeated = repeated[own[repeated]]
+        self.evaluator.repeat(state, repeated, instance.index_select(0, repeated))
 
     def _share(
         self,
@@ -326,7 +349,7 @@ class Search(Generic[S]):
         A prior belongs to a state. What is left, what was learnt and visits belong to prefixes and are never shared.
         """
         fresh = self.evaluator(state, own, instance.index_select(0, own)) if len(own) else None
-        table, before = self.trie.prior[depth], self.trie.known[depth]
+        table, before = self.trie.prior[depth], self.trie.known[depth] if self.cache_priors else None
         sources = [source for source in (fresh, table) if source is not None]
         kind = torch.promote_types(sources[0].dtype, sources[-1].dtype)
         prior = sources[0].new_empty(len(instance), sources[0].shape[-1], dtype=kind)

@@ -20,9 +20,15 @@ class MemoryBudget:
 
     def instance_bytes(self, actions: int, horizon: int) -> int:
         """An instance whose priors do not fit even alone is searched without keeping them: slower, the same law."""
-        work = beam_bytes(self.width, actions)
-        kept = trie_bytes(self.nodes, actions, horizon, cached=self.reuses) + work
-        return kept if kept <= self.memory // 2 else trie_bytes(self.nodes, actions, horizon, cached=False) + work
+        return self._bytes(actions, horizon, cached=self.keeps(actions, horizon))
+
+    def keeps(self, actions: int, horizon: int) -> bool:
+        """Whether priors are kept. This depends on the instance alone, so that whatever counts evaluations does, too."""
+        return self.reuses and self._bytes(actions, horizon, cached=True) <= self.memory // 2
+
+    def _bytes(self, actions: int, horizon: int, *, cached: bool) -> int:
+        kept = 4 * actions if cached else 0
+        return trie_bytes(self.nodes, horizon, kept + 40 * self.reuses) + beam_bytes(self.width, actions)
 
     def search(
         self,
@@ -34,13 +40,14 @@ class MemoryBudget:
         """A search with its tries empty. Priors are kept where they fit, or must be."""
         problem, state = task.problem, task.state
         actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
-        size = state.row_count * trie_bytes(self.nodes, actions, horizon, cached=True)
+        keeps = must_keep or self.keeps(actions, horizon)
         return Search(
             problem,
             task.policy,
             state,
             self.nodes,
-            cache_priors=must_keep or (self.reuses and size <= self.memory // 2),
+            cache_priors=keeps,
+            counts_repeats=self.reuses and not keeps,
             transpositions=transpositions,
             network_bytes=self.memory // 2,
             augmented=task.augmented,
@@ -48,9 +55,9 @@ class MemoryBudget:
         )
 
 
-def trie_bytes(nodes: int, actions: int, horizon: int, *, cached: bool) -> int:
-    """Memory of one instance's trie: 8 numbers of 8 bytes per node; if priors are kept, its prior in float32 and its key."""
-    return (horizon + 1) * (nodes + 1) * (64 + (40 + 4 * actions if cached else 0))
+def trie_bytes(nodes: int, horizon: int, kept: int) -> int:
+    """Memory of one instance's trie: 8 numbers of 8 bytes per node, and what is kept of it: its key (40), its prior in float32."""
+    return (horizon + 1) * (nodes + 1) * (64 + kept)
 
 
 def beam_bytes(width: int, actions: int) -> int:

@@ -71,13 +71,21 @@ class Reconstruction(Generic[S]):
         return extended(found, torch.cat(actions, 1), torch.cat([objective for _, objective in self.added], 1))
 
     def see(self, searched: Solutions) -> None:
-        """The search has gone on: what it found may be better than solutions that are being improved."""
+        """The search has gone on: what it found may be better than solutions that are being improved.
+
+        Where it found nothing, they stay as they are: other instances may have been searched meanwhile.
+        """
         new = slice(self.searched.actions.shape[1], None)
+        found = searched.filled[:, new].any(1)
         depth = max(self.actions.shape[2], searched.actions.shape[2])
         actions = [pad(each, (0, depth - each.shape[2]), value=-1) for each in (self.actions, searched.actions[:, new])]
         objective = torch.cat([self.objective, searched.objective[:, new]], 1)
         self.searched = searched
-        self.actions, self.objective = best_apart(torch.cat(actions, 1), objective, self.chains)
+        best, value = best_apart(torch.cat(actions, 1), objective, self.chains)
+        self.actions, self.objective = (
+            torch.where(found[:, None, None], best, actions[0]),
+            torch.where(found[:, None], value, self.objective),
+        )
 
     def reconstruct(self, active: Bool[Tensor, " batch"]) -> None:
         """A part of every solution of the active instances is built anew, and kept where that is better."""

@@ -92,6 +92,7 @@ class WithReplacement(Sampler):
             effective_sample_size=torch.full_like(objective[:, :1], self.samples),
             duplicates_avoided=torch.zeros_like(mass),
             evaluations=evaluator.made,
+            evaluations_repeated=evaluator.repeated,
             evaluations_cached=evaluator.cached,
             evaluations_shared=evaluator.shared,
             evaluations_forced=evaluator.forced,

@@ -81,6 +81,10 @@ class Sampler(ABC):
     def instance_bytes(self, actions: int, horizon: int) -> int:
         """Memory of the search itself for one instance (the network's comes on top)."""
 
+    def keeps_priors(self, actions: int, horizon: int) -> bool:
+        """Whether what the policy has said of an instance is kept for later rounds."""
+        return False
+
     def __call__(
         self,
         problem: Problem[S],
@@ -103,24 +107,44 @@ class Sampler(ABC):
     def chunks(self, problem: Problem[S], state: S) -> list[slice]:
         """Slices of the batch that fit into the memory setting; the results do not depend on them."""
         require(state.row_count > 0, "`state` must hold at least one row, got none.")
-        actions = problem.mask(state.rows(slice(0, 1))).shape[1]
-        horizon = problem.horizon(state)
-        forms = self.forms(horizon)
-        needed = self.instance_bytes(max(actions, forms), horizon + int(forms > 1))
-        size = max(1, self.memory // 2 // needed)
-        groups = _equal_horizons(problem, state) if self.by_horizon else [slice(0, state.row_count)]
-        return [
-            slice(group.start + part.start, group.start + part.stop)
-            for group in groups
-            for part in slices(group.stop - group.start, size)
-        ]
+        found = []
+        for group in self._alike(problem, state):
+            needed = self.instance_bytes(*self._extent(problem, state.rows(group)))
+            parts = slices(group.stop - group.start, max(1, self.memory // 2 // needed))
+            found += [slice(group.start + part.start, group.start + part.stop) for part in parts]
+        return found
+
+    def _extent(self, problem: Problem[S], state: S) -> tuple[int, int]:
+        """The actions and the horizon of a search, with the level of augmentations if there is one."""
+        first = state.rows(slice(0, 1)).compact()
+        actions, horizon = problem.mask(first).shape[1], problem.horizon(state)
+        wanted = self.forms(horizon)
+        forms = problem.augmentations(first, wanted, seeds=torch.zeros_like(first.instance)) if wanted > 1 else None
+        return (actions, horizon) if forms is None or forms.count == 1 else (max(actions, forms.count), horizon + 1)
+
+    def _alike(self, problem: Problem[S], state: S) -> list[slice]:
+        """The batch in stretches of instances whose searches are laid out alike."""
+        actions, horizon = self._extent(problem, state)
+        if not self.by_horizon and self.keeps_priors(actions, horizon) == self.keeps_priors(actions, 0):
+            return [slice(0, state.row_count)]
+        each = [self._extent(problem, state.rows(slice(row, row + 1))) for row in range(state.row_count)]
+        kind = [extent[1] if self.by_horizon else self.keeps_priors(*extent) for extent in each]
+        ends = [row for row in range(1, len(kind)) if kind[row] != kind[row - 1]] + [state.row_count]
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def _equal_horizons(problem: Problem[S], state: S) -> list[slice]:
-    """The batch in stretches of instances with equal horizons."""
-    each = torch.tensor([problem.horizon(state.rows(slice(row, row + 1))) for row in range(state.row_count)])
-    ends = [*((each[1:] != each[:-1]).nonzero().squeeze(1) + 1).tolist(), state.row_count]
-    return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+class TrieSampler(Sampler):
+    """A sampler with a search tree for each instance."""
+
+    @abstractmethod
+    def budget(self, horizon: int) -> MemoryBudget:
+        """Of the trees of instances with such a horizon."""
+
+    def instance_bytes(self, actions: int, horizon: int) -> int:
+        return self.budget(horizon).instance_bytes(actions, horizon)
+
+    def keeps_priors(self, actions: int, horizon: int) -> bool:
+        return self.budget(horizon).keeps(actions, horizon)
 
 
 def draw_seeds(count: int, generator: torch.Generator | None) -> Int[Tensor, " batch"]:
@@ -149,7 +173,7 @@ def evaluation_mode(policy: Any) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class BeamSearch(Sampler):
+class BeamSearch(TrieSampler):
     """Deterministic beam search by total log-probability."""
 
     beam_width: int = 16
@@ -165,16 +189,15 @@ class BeamSearch(Sampler):
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
         width = self.beam_width * task.augmentations
         with evaluation_mode(task.policy):
-            room = MemoryBudget(width, width, self.memory, reuses=False)
-            search = room.search(task, transpositions=self.transpositions)
+            search = self.budget(0).search(task, transpositions=self.transpositions)
             result = search.round(width, by_probability_within(task.augmentations) if task.augmented else by_probability)
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
         yield solutions
 
-    def instance_bytes(self, actions: int, horizon: int) -> int:
+    def budget(self, horizon: int) -> MemoryBudget:
         width = self.beam_width * self.augmentations
-        return MemoryBudget(width, width, self.memory, reuses=False).instance_bytes(actions, horizon)
+        return MemoryBudget(width, width, self.memory, reuses=False)
 
 
 @dataclass(frozen=True)
@@ -189,7 +212,7 @@ class Greedy(BeamSearch):
 
 
 @dataclass(frozen=True)
-class StochasticBeamSearch(Sampler):
+class StochasticBeamSearch(TrieSampler):
     """Samples `rounds * beam_width` sequences without replacement ('WOR'): round-wise stochastic beam search.
 
     `nucleus` is the top-p of the first and of the last round, linear in between: (0.95, 1.0) grows as in the paper,
@@ -235,7 +258,8 @@ class StochasticBeamSearch(Sampler):
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         for index in range(self.rounds):
             with evaluation_mode(task.policy):
-                search = search or self._search(task)
+                if search is None:
+                    search = self.budget(0).search(task, transpositions=self.transpositions, must_keep=self.keep_trie)
                 if self._begins_deterministically and index == 0:
                     perturb = by_probability_within(task.augmentations) if task.augmented else by_probability
                     result = search.round(self.beam_width, perturb, watch=nucleus)
@@ -259,12 +283,8 @@ class StochasticBeamSearch(Sampler):
     def _begins_deterministically(self) -> bool:
         return self.first_round_deterministic or self.nucleus == "auto"
 
-    @property
-    def _room(self) -> MemoryBudget:
+    def budget(self, horizon: int) -> MemoryBudget:
         return MemoryBudget(self.rounds * self.beam_width, self.beam_width, self.memory, reuses=self.rounds > 1)
-
-    def _search(self, task: Task[S]) -> Search[S]:
-        return self._room.search(task, transpositions=self.transpositions, must_keep=self.keep_trie)
 
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         """Nothing is learnt between rounds."""
@@ -272,9 +292,6 @@ class StochasticBeamSearch(Sampler):
     @property
     def _average_bonus(self) -> bool:
         return False
-
-    def instance_bytes(self, actions: int, horizon: int) -> int:
-        return self._room.instance_bytes(actions, horizon)
 
 
 @dataclass(frozen=True)
@@ -324,6 +341,7 @@ def collect(search: Search[Any], results: list[Round], deterministic: int = 0, k
         effective_sample_size=sizes.masked_fill(unknown, torch.nan),
         duplicates_avoided=expected_duplicates(log_prob, filled),
         evaluations=search.evaluator.made.clone(),
+        evaluations_repeated=search.evaluator.repeated.clone(),
         evaluations_cached=search.evaluator.cached.clone(),
         evaluations_shared=search.evaluator.shared.clone(),
         evaluations_forced=search.evaluator.forced.clone(),

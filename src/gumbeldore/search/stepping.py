@@ -13,13 +13,13 @@ from gumbeldore.problem import S
 from gumbeldore.search.auto import AutoNucleus
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
-from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
+from gumbeldore.search.samplers import MEMORY, TrieSampler, check_positive, evaluation_mode
 from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
 
 @dataclass(frozen=True)
-class StepAndReconsider(Sampler):
+class StepAndReconsider(TrieSampler):
     """Rounds of sampling without replacement below a node that moves `step` actions at a time along the best sequence so far.
 
     Every round samples `beam_width` sequences that no round has seen. If one of them is better, it is followed from there. The first
@@ -63,13 +63,10 @@ class StepAndReconsider(Sampler):
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
     def _course(self, task: Task[S]) -> Following[S]:
-        search = self._room(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
+        search = self.budget(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
         auto = self.nucleus == "auto"
         nucleus = AutoNucleus.start(task.state.row_count, task.state.device) if auto else float(self.nucleus)
         return Following(search, task.seeds, nucleus, self.sigma)
 
-    def _room(self, horizon: int) -> MemoryBudget:
+    def budget(self, horizon: int) -> MemoryBudget:
         return MemoryBudget(self.beam_width * max(1, -(-horizon // self.step)), self.beam_width, self.memory)
-
-    def instance_bytes(self, actions: int, horizon: int) -> int:
-        return self._room(horizon).instance_bytes(actions, horizon)

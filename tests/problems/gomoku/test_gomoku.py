@@ -208,7 +208,7 @@ def test_unfinished_games_are_no_training_data():
 def solutions(objective: torch.Tensor, filled: torch.Tensor) -> Solutions:
     batch, samples = objective.shape
     nothing = torch.zeros(batch)
-    diagnostics = Diagnostics(nothing, *[torch.zeros(batch, 1)] * 3, nothing, *[torch.zeros(batch, dtype=torch.long)] * 4)
+    diagnostics = Diagnostics(nothing, *[torch.zeros(batch, 1)] * 3, nothing, *[torch.zeros(batch, dtype=torch.long)] * 5)
     return Solutions(
         torch.zeros(batch, samples, 1, dtype=torch.long), objective, torch.zeros_like(objective), filled, diagnostics
     )
