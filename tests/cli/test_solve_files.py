@@ -41,7 +41,8 @@ def solve(weights, tmp_path, capsys):
     def run(*arguments: str | Path, policy: str = "tsp") -> tuple[int, Any, list[dict[str, Any]]]:
         folder = tmp_path / "out"
         options = ["--policy", weights[policy], "--folder", str(folder), "--device", "cpu"]
-        code = main(["solve", *map(str, arguments), *options])
+        replaced = [] if "--resume" in arguments or "--keep" in arguments else ["--replace"]
+        code = main(["solve", *(str(each) for each in arguments if each != "--keep"), *options, *replaced])
         saved = folder / "solutions.json"
         return code, capsys.readouterr(), json.loads(saved.read_text()) if saved.exists() else []
 
@@ -58,7 +59,8 @@ def test_a_file_is_solved_with_lines_a_table_a_picture_and_a_tour(solve, tmp_pat
     assert f"tour length {record['cost']:.0f} gap" in shown
     assert "Best solutions found: tour length" in shown
     assert "6859" in shown
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["solutions.json", "ulysses16.png", "ulysses16.tour"]
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == [".lock", "solutions.json", "ulysses16.png", "ulysses16.tour"]
     assert (record["file"], record["row"], record["name"]) == (str(DATA / "ulysses16.tsp"), 0, "ulysses16")
     assert record["gap"] == pytest.approx(record["cost"] / 6859 - 1)
     assert "plane; costs are by the file's rule, GEO" in shown
@@ -124,19 +126,18 @@ def test_an_empty_file_of_a_folder_is_a_failure_and_what_looks_like_no_instance_
     assert "Left out, because they look like no instances: README.txt." in printed.out
 
 
-def test_polishing_has_a_column_of_its_own(solve, monkeypatch):
+def test_an_outside_solver_is_named(solve, monkeypatch):
     from gumbeldore.kits.solver import Limit
     from gumbeldore.solving import refining
 
     monkeypatch.setattr(refining, "Limit", lambda seconds: Limit(None, seconds))
-    code, printed, (record,) = solve(DATA / "ulysses16.tsp", *GREEDY, "--local-search", "1", "--polish", "50")
+    code, printed, (record,) = solve(DATA / "ulysses16.tsp", *GREEDY, "--polish", "50")
     shown = " ".join(printed.out.split())
-    assert code == 0
-    assert [stage["by"] for stage in record["stages"]] == ["policy", "local search", "pyvrp"]
-    costs = [stage["cost"] for stage in record["stages"]]
+    assert (code, record["by"]) == (0, "pyvrp")
+    assert [share["by"] for share in record["shares"]] == ["policy", "pyvrp"]
+    costs = [each["cost"] for each in record["improvements"]]
     assert costs == sorted(costs, reverse=True)
-    assert "Gap of the policy" in shown
-    assert "after pyvrp" in shown
+    assert "Who found what" in shown
 
 
 @dataclass(frozen=True)
@@ -156,11 +157,11 @@ class Interrupted(Terminated):
     number = signal.SIGINT
 
 
-@pytest.mark.parametrize("sampler", [Terminated(4, 3), Interrupted(4, 3)])
-def test_a_signal_keeps_the_best_and_exits_130(sampler, solve, monkeypatch):
+@pytest.mark.parametrize(("sampler", "expected"), [(Terminated(4, 3), 143), (Interrupted(4, 3), 130)])
+def test_a_signal_keeps_the_best_and_has_its_own_exit_code(sampler, expected, solve, monkeypatch):
     monkeypatch.setitem(presets.PRESETS, "fast", sampler)
     code, printed, (record,) = solve(DATA / "ulysses16.tsp", "--preset", "fast", "--sequences", "100")
-    assert code == 130
+    assert code == expected
     assert record["sequences"] == 1 + 4
     assert "Interrupted: these are the best solutions found so far." in " ".join(printed.out.split())
 
@@ -179,7 +180,12 @@ def test_sequences_and_samplers_can_be_chosen(solve):
         (["absent"], "`absent` is neither a file nor a problem"),
         (["absent.tsp"], "no file absent.tsp"),
         ([], "Name files or a problem"),
-        (["cities.csv"], "No trained policy ships for `tsp`. Train one"),
+        (["cities.csv", "--sampler.method", "greedy"], "No trained policy ships for `tsp`. Train one"),
+        (["cities.csv", "--seed", str(2**70)], "`seed` must lie in 0 .. 2^63 - 1"),
+        (["cities.csv", "--folder", "a\0b"], "No argument may hold a null character"),
+        (["cities\0.csv"], "No argument may hold a null character"),
+        (["tsp", "cities.csv", "--random", "2"], "leave one of them out"),
+        (["cities.csv", "--start", "cities.sol"], "`start` must be a solution of tsp (.tour), got cities.sol"),
         (["cities.csv", "--sampler.beam-width", "7"], "--sampler.beam-width: name the sampler that this is for"),
         (["cities.csv", "--preset", "fast", "--sampler.method", "beam"], "leave one of them out"),
         (["cities.csv", "--time-limit", "0"], "`time_limit` must be above 0"),
@@ -215,4 +221,4 @@ def test_help_tells_both_ways(capsys):
     with pytest.raises(SystemExit):
         main(["solve", "x.tsp", "--help"])
     shown = capsys.readouterr().out
-    assert all(option in shown for option in ("--time-limit", "--polish", "--preset", "--sampler.method", "--json"))
+    assert all(option in shown for option in ("--time-limit", "--parts", "--preset", "--sampler.method", "--json", "--start"))

@@ -18,8 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORK = {
     "train": "TrainingRun",
     "imitate": "TrainingRun",
-    "solve_files": "solve",
-    "solve_problem": "solve",
+    "solve": "solve",
     "evaluate": "evaluate",
     "label": "label_files",
     "check": "check",
@@ -66,7 +65,6 @@ def asked(monkeypatch) -> list[str]:
         monkeypatch.setattr(import_module(f"gumbeldore.cli.{module}"), function, pretended(done, module))
     monkeypatch.setattr("gumbeldore.cli.importing._instances", pretended(done, "importing"))
     monkeypatch.setattr("gumbeldore.cli.reproduce._list", pretended(done, "reproduce"))
-    monkeypatch.setattr("gumbeldore.cli.solve_problem.solve", lambda *_: (done.append("solve_problem"), False))
     monkeypatch.setattr(
         "gumbeldore.runs.choosing.read_instances", lambda _, kind: kit_named(kind.name).generator(count=2).generate()
     )

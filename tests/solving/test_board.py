@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from gumbeldore.solving.board import Board
-from gumbeldore.solving.search import Found
+from gumbeldore.solving.found import LOCAL, Found, Improvement
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def board(tmp_path) -> Board:
     return made
 
 
-def found(objective: float, *actions: int) -> Found:
-    return Found([(list(actions), objective)], 7, 0.25, 100, 3, 1.5)
+def found(cost: float, *actions: int) -> Found:
+    return Found([(list(actions), cost)], 7, 0.25, 100, 3, 1.5, (Improvement(LOCAL, cost, 1.5),))
 
 
 def test_another_process_reads_what_was_written_last(board):

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 from dataclasses import replace
-from importlib import util
 
 import pytest
 from kits import KITS
@@ -16,8 +15,8 @@ from gumbeldore.errors import SettingsError
 from gumbeldore.io.reading import read_file
 from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.solving import refining, solve
-from gumbeldore.solving.refining import refinement
-from gumbeldore.solving.results import POLICY
+from gumbeldore.solving.found import POLICY
+from gumbeldore.solving.refining import check_polish
 
 FILES = {"tsp": "berlin52.tsp", "cvrp": "A-n32-k5.vrp", "jssp": "ft06.txt"}
 
@@ -31,17 +30,11 @@ def quick(monkeypatch):
 @pytest.mark.parametrize(("name", "work"), [("tsp", 200), ("cvrp", 200), ("jssp", 0.2)])
 def test_an_outside_solver_goes_on_from_the_best_and_is_named(name, work, quick, instances, weights):
     polished = solve(instances / FILES[name], policy=weights[name], sampler=BeamSearch(2), polish=float(work))
-    by = [stage.by for stage in polished.stages]
-    assert by == [POLICY, next(iter(KITS[name].warm_started))]
-    assert polished.cost == polished.stages[1].cost < polished.stages[0].cost
+    outside = next(iter(KITS[name].warm_started))
+    assert [share.by for share in polished.shares] == [POLICY, outside]
+    assert polished.by == outside
+    assert polished.cost == polished.cost_of(outside) < polished.cost_of(POLICY)
     assert polished.cost < 1.1 * polished.known
-
-
-@pytest.mark.parametrize("name", ["tsp", "cvrp"])
-def test_the_local_search_has_a_stage_of_its_own(name, instances, weights):
-    searched = solve(instances / FILES[name], policy=weights[name], sampler=BeamSearch(2), local_search=1)
-    assert [stage.by for stage in searched.stages] == [POLICY, "local search"]
-    assert searched.stages[1].cost < searched.stages[0].cost
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -67,18 +60,6 @@ def solve_exactly(kit, given, path) -> list[int]:
     return kit.experts["ortools"](given.arrays, Limit(None, 5.0), 0).actions
 
 
-def test_without_an_installed_solver_the_local_search_polishes(instances, weights, monkeypatch):
-    monkeypatch.setattr(refining, "find_spec", lambda name: None)
-    times = iter([0.0, 0.0, 0.5, 1.5, 2.0])
-    monkeypatch.setattr(refining, "monotonic", lambda: next(times))
-    polished = solve(instances / FILES["tsp"], policy=weights["tsp"], sampler=Greedy(), polish=1.0)
-    assert [stage.by for stage in polished.stages] == [POLICY, "local search"]
-    assert polished.cost < polished.stages[0].cost
-    game = replace(KITS["gomoku"], warm_started={"ortools": KITS["jssp"].warm_started["ortools"]})  # has no local search
-    with pytest.raises(SettingsError, match="`polish` for gomoku needs ortools, not installed"):
-        refinement(game, game.problem, 0, 1.0)
-
-
 def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(instances, weights):
     def empty_handed(*_):
         raise SolverError("Found nothing.")
@@ -87,20 +68,19 @@ def test_a_solver_that_finds_nothing_or_nonsense_leaves_the_policys_solution(ins
     for polisher, notes in ((empty_handed, ["pyvrp: Found nothing."]), (lambda *_: [1, 1], [])):
         kit = replace(KITS["tsp"], warm_started={"pyvrp": polisher})
         polished = solve(instances / FILES["tsp"], policy=weights["tsp"], kit=kit, sampler=Greedy(), polish=1.0)
-        assert [stage.cost for stage in polished.stages] == [plain.cost] * 2
+        assert (polished.cost, polished.by) == (plain.cost, POLICY)
         assert polished.notes == notes
 
 
-def test_what_cannot_be_asked_for_is_refused_by_name():
-    shop = KITS["jssp"].instances.problem
-    with pytest.raises(SettingsError, match="`local_search` must be 0 for gomoku: it has no local search"):
-        refinement(KITS["gomoku"], KITS["gomoku"].problem, 1, None)
+def test_what_cannot_be_asked_for_is_refused_by_name(monkeypatch):
     with pytest.raises(SettingsError, match="`polish` must be above 0 seconds"):
-        refinement(KITS["jssp"], shop, 0, -1.0)
+        check_polish(KITS["jssp"], -1.0)
     with pytest.raises(SettingsError, match="a kit with `warm_started`"):
-        refinement(KITS["gomoku"], KITS["gomoku"].problem, 0, 1.0)
-    assert refinement(KITS["jssp"], shop, 0, None) is None
-    assert util.find_spec("ortools") is None or refinement(KITS["jssp"], shop, 0, 2.0).name == "ortools"
+        check_polish(KITS["gomoku"], 1.0)
+    check_polish(KITS["gomoku"], None)
+    monkeypatch.setattr(refining, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match="`polish` for jssp needs ortools, not installed"):
+        check_polish(KITS["jssp"], 1.0)
 
 
 def test_ctrl_c_ends_cp_sat_at_once_and_still_works_afterwards(instances):

@@ -20,25 +20,27 @@ from gumbeldore.io.reading import read_file, read_solution
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.solving import Better, Effort, Failure, Job, Result, Solving
-from gumbeldore.solving.files import files_in, read_jobs
-from gumbeldore.solving.jobs import LARGE, NEAREST, batches
+from gumbeldore.solving.effort import SPANS, Limits
+from gumbeldore.solving.found import Found
+from gumbeldore.solving.inputs import files_in, read_jobs
+from gumbeldore.solving.jobs import LARGE, NEAREST, groups
 from gumbeldore.solving.policies import policy_for
-from gumbeldore.solving.results import result
-from gumbeldore.solving.running import TIME_LIMIT
-from gumbeldore.solving.saving import save, stems
-from gumbeldore.solving.search import Found, Limits
+from gumbeldore.solving.saving import SolutionFolder, stems
 
 
 def test_three_lines_solve_a_file_by_its_own_rule(instances, weights, tmp_path):
     result = gumbeldore.solve(instances / "ulysses16.tsp", policy=weights["tsp"], sampler=Greedy())
     given = read_file(instances / "ulysses16.tsp")[1][0]
-    assert sorted(result.tour) == list(range(16))
+    assert sorted(result.solution.tour) == list(range(16))
     assert result.cost == given.cost(result.actions) == int(result.cost)
     assert (result.known, result.gap) == (6859, pytest.approx(result.cost / 6859 - 1))
     result.draw(tmp_path / "tour.png")
     assert (tmp_path / "tour.png").stat().st_size > 5000
-    with pytest.raises(AttributeError, match="has tour, not `routes`"):
-        _ = result.routes
+    assert (
+        repr(result)
+        == f"<Result ulysses16: tour length {result.cost:.0f}, gap {100 * result.gap:.2f} %, by policy, {result.seconds:.1f} s>"
+    )
+    assert '<img src="data:image/png;base64,' in result._repr_html_()
 
 
 def test_what_is_written_is_read_back_to_the_same_cost(instances, weights, tmp_path):
@@ -52,33 +54,30 @@ def test_what_is_written_is_read_back_to_the_same_cost(instances, weights, tmp_p
 
 def test_a_job_shop_is_solved_and_routes_and_jobs_are_attributes(instances, weights):
     shop = gumbeldore.solve(instances / "ft06.txt", policy=weights["jssp"], sampler=BeamSearch(2))
-    assert shop.cost == shop.makespan >= shop.known == 55
-    assert len(shop.jobs) == 36
-    routes = gumbeldore.solve(instances / "A-n32-k5.vrp", policy=weights["cvrp"], sampler=Greedy()).routes
-    assert sorted(customer for route in routes for customer in route) == list(range(31))
+    assert shop.cost == shop.solution.makespan >= shop.known == 55
+    assert len(shop.solution.jobs) == 36
+    routes = gumbeldore.solve(instances / "A-n32-k5.vrp", policy=weights["cvrp"], sampler=Greedy()).solution
+    assert sorted(customer for route in routes.routes for customer in route) == list(range(31))
 
 
-def test_the_rule_of_the_file_picks_among_the_best_sequences(instances):
+def test_the_rule_of_the_file_picks_among_the_best_sequences(weights, tmp_path):
     """Distances that are rounded, or on a globe, may rank sequences otherwise than those in the plane."""
-    kit, (given,) = read_file(instances / "ulysses16.tsp")
-    plain = [
-        -KITS["tsp"].solution_format.verify(given.arrays, actions).objective
-        for actions in (list(range(1, 16)), list(range(15, 0, -1)))
-    ]
-    backwards = lambda actions: 1.0 if actions[0] == 15 else 2.0  # noqa: E731
-    found = Found(
-        [(list(range(1, 16)), -plain[0] / given.scale), (list(range(15, 0, -1)), -plain[1] / given.scale)], 2, 0, 1, 0, 0
-    )
-    ranked = result(Job(kit, replace(given, cost=backwards)), found)
-    assert (ranked.cost, ranked.actions[0]) == (1.0, 15)
-    assert [solution.cost for solution in ranked.solutions] == [1.0, 2.0]
+    write_instances(tmp_path / "set.npz", TSPGenerator(6, 1, 1).generate())
+    (job,) = jobs_of(tmp_path / "set.npz")
+    odd = replace(job, given=replace(job.given, cost=lambda actions: float(actions[0])))
+    solving = Solving([odd], {"tsp": load_policy(weights["tsp"])}, Effort(Gumbeldore(8, 4)))
+    list(solving)
+    (solved,) = solving.results()
+    costs = [solution.cost for solution in solved.solutions]
+    assert (solved.cost, solved.actions[0]) == (1.0, 1)
+    assert costs == sorted(costs)
 
 
 def test_instances_with_nothing_to_search_are_answered_at_once(weights, tmp_path):
     for count in (1, 2, 3):
         (tmp_path / "points.csv").write_text("".join(f"{i},{i * i}\n" for i in range(count)))
         solved = gumbeldore.solve(tmp_path / "points.csv", policy=weights["tsp"])
-        assert sorted(solved.tour) == list(range(count))
+        assert sorted(solved.solution.tour) == list(range(count))
         assert solved.found.evaluations == 0
 
 
@@ -149,8 +148,9 @@ def test_a_failure_in_the_search_is_told_and_the_others_are_solved(weights, tmp_
 def test_large_routes_go_on_to_near_nodes_only_unless_told_otherwise():
     def state(cities: int, nearest: int | None):
         arrays = {"coordinates": np.random.RandomState(0).uniform(size=(cities, 2))}
-        (batch,) = batches([Job(KITS["tsp"], Instance(arrays, arrays))], [0], nearest=nearest)
-        return int(batch.problem.mask(batch.state).sum())
+        (group,) = groups([Job(KITS["tsp"], Instance(arrays, arrays))], [0], [0], nearest)
+        problem, initial = group.initial()
+        return int(problem.mask(initial).sum())
 
     assert state(LARGE, None) == LARGE - 1
     assert state(LARGE + 1, None) == NEAREST
@@ -159,7 +159,8 @@ def test_large_routes_go_on_to_near_nodes_only_unless_told_otherwise():
 
 
 def test_a_preset_has_a_time_limit_unless_told_otherwise():
-    assert Effort().limits == Limits(TIME_LIMIT, greedy=True)
+    span = SPANS["balanced"]
+    assert Effort().limits == Limits(span.seconds, greedy=True, patience=span.least)
     assert Effort(sequences=5).limits == Limits(None, 5, greedy=True)
     assert Effort("best", time_limit=3).limits == Limits(3, greedy=True, repeat=True)
     assert Effort(Greedy()).limits == Limits()
@@ -181,16 +182,17 @@ def test_policies_are_found_or_missed_in_one_line(weights, tmp_path):
 def test_names_of_files_are_never_the_same(tmp_path):
     given = Instance({}, {})
     files = [(tmp_path / "a" / "x.tsp", 0), (tmp_path / "b" / "X.tsp", 0), (tmp_path / "set.npz", 0), (tmp_path / "set.npz", 1)]
-    found = Found([], 0, 1.0, 0, 0, 0.0)
-    results = [Result(Job(KITS["tsp"], given, path, row), (), [], found) for path, row in files]
+    results = [Result(Job(KITS["tsp"], given, path, row), Found([])) for path, row in files]
     assert stems(results) == ["x", "X_2", "set-0", "set-1"]
 
 
 def test_pictures_are_capped_with_a_message(weights, tmp_path):
     write_instances(tmp_path / "set.npz", TSPGenerator(5, 3, 1).generate())
     results = gumbeldore.solve_all([tmp_path / "set.npz"], policy=weights["tsp"], sampler=Greedy())
-    lines = save(results, tmp_path / "out", [each.record() for each in results], pictures=2)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(
+    folder = SolutionFolder(tmp_path / "out")
+    with folder.reserved():
+        lines = folder.save(results, pictures=2)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.name[0] != ".") == sorted(
         ["solutions.json", "set-0.png", "set-1.png", "set-0.tour", "set-1.tour", "set-2.tour"]
     )
     assert "Drew the first 2 of 3 instances: --pictures 3 draws all." in lines

@@ -1,4 +1,4 @@
-"""What a user sees while files are solved: better solutions as they come, one bar, and a table at the end."""
+"""What a user sees while instances are solved: better solutions as they come, one bar, and a table at the end."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from gumbeldore.solving.found import POLICY
 from gumbeldore.solving.jobs import Job
-from gumbeldore.solving.results import POLICY, Result, cost_so_far, gap, shown
+from gumbeldore.solving.results import Result, number
 from gumbeldore.solving.running import Better, Event, Failure, Solving
 
 SHOWN = 50
 """Rows of the table."""
 LINES = 4
-"""Up to so many instances every better solution is a line of its own, unless told otherwise."""
+"""Up to so many instances every better solution is a line of its own."""
 
 
 class Display(Progress):
     """A bar that asks how far things are whenever it is drawn."""
 
-    def __init__(self, solving: Solving, console: Console, lines: bool | None = None) -> None:
-        """`lines`: every better solution is a line of its own."""
-        self.solving, self.lines = solving, len(solving.jobs) <= LINES if lines is None else lines
+    def __init__(self, solving: Solving, console: Console) -> None:
+        self.solving, self.lines = solving, len(solving.jobs) <= LINES
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -51,11 +51,10 @@ class Display(Progress):
 
     def _line(self, event: Better) -> str:
         job, found = self.solving.jobs[event.number], event.found
-        cost = cost_so_far(job, found)
-        parts = [f"{found.seconds:7.1f} s", f"{job.kit.cost} {shown(cost)}"]
-        if (more := gap(cost, job.given.known)) is not None:
+        parts = [f"{found.seconds:7.2f} s", f"{job.kit.cost} {number(job.shown(found.cost))}"]
+        if (more := job.gap(found.cost)) is not None:
             parts.append(f"gap {100 * more:.2f} %")
-        parts += [f"{found.sequences} sequences", f"{found.evaluations:,} evaluations"]
+        parts.append(f"by {found.by}")
         if len(self.solving.jobs) > 1:
             parts.insert(1, escape(job.name))
         return "  ".join(parts)
@@ -66,17 +65,14 @@ class Display(Progress):
 
     def _note(self) -> str:
         """The mean gap of what is known so far, or the mean cost."""
-        found = self.solving.so_far()
-        costs = {number: cost_so_far(self.solving.jobs[number], each) for number, each in found.items()}
-        gaps = [
-            more for number, cost in costs.items() if (more := gap(cost, self.solving.jobs[number].given.known)) is not None
-        ]
+        found = [(self.solving.jobs[place], each) for place, each in self.solving.so_far().items()]
+        gaps = [more for job, each in found if (more := job.gap(each.cost)) is not None]
         if gaps:
             return f"gap so far {100 * np.mean(gaps):.2f} %"
-        return f"best so far {np.mean(list(costs.values())):.4f}" if costs else "first solution"
+        return f"best so far {np.mean([job.shown(each.cost) for job, each in found]):.4f}" if found else "first solution"
 
 
-def show_notes(console: Console, notes: Sequence[str], jobs: Sequence[Job]) -> None:
+def show_notes(console: Console, notes: Sequence[str | None], jobs: Sequence[Job]) -> None:
     """What a user should know before anything is solved: about the jobs, and in general."""
     about_jobs = [f"{job.name}: {note}" for job in jobs[:SHOWN] for note in job.given.notes]
     for note in filter(None, [*about_jobs, *notes]):
@@ -84,52 +80,70 @@ def show_notes(console: Console, notes: Sequence[str], jobs: Sequence[Job]) -> N
 
 
 def show_results(console: Console, results: Sequence[Result]) -> None:
-    """A table with a column for everyone who worked on the solutions, and the mean gaps."""
-    others = list(dict.fromkeys(stage.by for result in results for stage in result.stages[1:]))
-    names = {result.job.kit.cost for result in results}
+    """A table with who found each solution, what the policy found by itself, and the means."""
+    names = {each.job.kit.cost for each in results}
     cost = names.pop() if len(names) == 1 else "cost"
+    several = any(len(each.shares) > 1 for each in results)
+    heads = ["known", "gap", *(["found by", "policy alone"] if several else ["sequences"]), "evaluations", "seconds"]
     table = Table(title=f"Best solutions found: {cost}", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("instance", overflow="fold", min_width=8)
-    spent = ("evaluations", "seconds") if others else ("sequences", "evaluations", "seconds")
-    for head in (POLICY, *(f"then {name}" for name in others), "known", "gap", *spent):
+    for head in ["cost" if cost == "cost" or len(cost) > 12 else cost, *heads]:
         table.add_column(head, justify="right", min_width=max(map(len, head.split())))
-    for result in results[:SHOWN]:
-        table.add_row(*_row(result, others))
+    for place, each in enumerate(results[:SHOWN]):
+        table.add_row(*_row(each, place, several))
     console.print(table)
     if len(results) > SHOWN:
         console.print(f"... and {len(results) - SHOWN} more.", highlight=False)
-    if line := _mean_gaps(results, others):
+    if len(results) == 1 and several:
+        _show_shares(console, results[0])
+    for line in filter(None, (_mean_costs(results, cost), _mean_gaps(results))):
         console.print(line, highlight=False)
-    for result in results[:SHOWN]:
-        for note in result.notes[len(result.job.given.notes) :]:
-            console.print(f"{escape(result.name)}: {escape(note)}", highlight=False, soft_wrap=True)
+    for each in results[:SHOWN]:
+        for note in each.notes[len(each.job.given.notes) :]:
+            console.print(f"{escape(each.name)}: {escape(note)}", highlight=False, soft_wrap=True)
 
 
-def _row(result: Result, others: Sequence[str]) -> list[str]:
-    stages = {stage.by: shown(stage.cost) for stage in result.stages[1:]}
+def _row(each: Result, place: int, several: bool) -> list[str]:
+    alone = each.cost_of(POLICY)
     return [
-        escape(result.name),
-        shown(result.stages[0].cost),
-        *(stages.get(name, "") for name in others),
-        "" if result.known is None else shown(result.known),
-        "" if result.gap is None else f"{100 * result.gap:.2f} %",
-        *([] if others else [f"{result.found.sequences:,}"]),
-        f"{result.found.evaluations:,}",
-        f"{result.seconds:.1f}",
+        escape(each.name) or str(place),
+        number(each.cost),
+        "" if each.known is None else number(each.known),
+        "" if each.gap is None else f"{100 * each.gap:.2f} %",
+        *([each.by, "" if alone is None else number(alone)] if several else [f"{each.found.sequences:,}"]),
+        f"{each.found.evaluations:,}",
+        f"{each.seconds:.1f}",
     ]
 
 
-def _mean_gaps(results: Sequence[Result], others: Sequence[str]) -> str:
-    """The policy's, and those after everyone else, who must not take its credit."""
-    known = [result for result in results if result.gap is not None]
-    if len(known) < 2 and not (known and others):
+def _show_shares(console: Console, result: Result) -> None:
+    """Who spent which time and found what."""
+    table = Table(title="Who found what", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
+    for place, head in enumerate(("part", "its best", "improvements", "gain", "turns", "seconds")):
+        table.add_column(head, justify="left" if place == 0 else "right")
+    for share in result.shares:
+        count = sum(each.by == share.by for each in result.improvements)
+        cost = "" if share.cost is None else number(share.cost)
+        table.add_row(share.by, cost, str(count), number(share.gain), str(share.turns), f"{share.seconds:.2f}")
+    console.print(table)
+
+
+def _mean_costs(results: Sequence[Result], cost: str) -> str:
+    if len(results) < 2 or cost == "cost":
         return ""
-    parts = []
-    for place, by in enumerate((POLICY, *others)):
-        gaps = [gap(result.stages[place].cost, result.known) or 0.0 for result in known if len(result.stages) > place]
-        if gaps:
-            parts.append(f"{'of the' if place == 0 else 'after'} {by} {100 * np.mean(gaps):.2f} %")
-    return f"{'Gap' if len(known) == 1 else f'Mean gap of {len(known)} instances:'} {', '.join(parts)}"
+    return f"Mean {cost} of {len(results)} instances: {np.mean([each.cost for each in results]):.4f}"
+
+
+def _mean_gaps(results: Sequence[Result]) -> str:
+    """Of all, and of what the policy found by itself."""
+    known = [each for each in results if each.gap is not None]
+    if len(known) < 2:
+        return ""
+    means = [f"{100 * np.mean([each.gap for each in known]):.3f} %"]
+    alone = [each.job.gap(each.job.shown(cost)) for each in known if (cost := each.cost_of(POLICY)) is not None]
+    if len(alone) == len(known) and any(len(each.shares) > 1 for each in known):
+        means.append(f"of the policy alone {100 * np.mean(np.array(alone, dtype=float)):.3f} %")
+    return f"Mean gap of {len(known)} instances: {', '.join(means)}"
 
 
 def show_failures(console: Console, failures: Sequence[Failure]) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.baselines import Baseline
+from gumbeldore.kits.improving import LocalSearch
 from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
 from gumbeldore.kits.published import PublishedData, PublishedNetwork
 from gumbeldore.kits.solver import Limit, Solver
@@ -84,6 +85,10 @@ WarmStartedSolver = Callable[[Instance, Sequence[Sequence[int]], Limit, int], li
 """An instance, sequences of actions to start from (the best first), how long, seed: the actions of a solution, hopefully a better one."""
 
 
+LocalSearchMaker = Callable[[Instance, int, Sequence[int] | None], LocalSearch]
+"""An instance, a seed, and the actions of a solution to begin with (None: a plain one): a local search."""
+
+
 @runtime_checkable
 class InstanceGenerator(Protocol):
     """Settings from which a set of instances follows."""
@@ -108,7 +113,8 @@ class SolutionFormat:
     """
 
     verify: Callable[[Arrays, Sequence[int]], Verdict] | None = None  # by code that did not build the solution
-    record: Callable[[Arrays, Sequence[int]], Record] = lambda instance, actions: {}  # its natural form, for solutions.json
+    record: Callable[[Arrays, Sequence[int]], Any] = lambda instance, actions: {}
+    """Its natural form, for `result.solution` and solutions.json: an object of a dataclass of plain data, or a record."""
     draw: Callable[[Path, Arrays, Sequence[int], str], None] | None = None  # with a title
     picture: str = "solution.png"  # name of the file
     compare: Callable[[Path, Arrays, Sequence[Sequence[int]], Sequence[str]], None] | None = None  # several side by side
@@ -122,7 +128,8 @@ class Kit:
     summary: str
     problem: Any  # its settings: a problem, or a record whose `build()` returns one
     architectures: Mapping[str, Architecture]  # by name; the first is the usual one
-    cost: str = "cost"  # what the objective is the negative of
+    cost: str = "cost"  # what the objective is the negative of; of problems that maximise, what it is
+    maximises: bool = False  # the objective is a value (a prize, say) and not the negative of a cost
     select: Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]] | None = None  # what to learn from; None: the best
     presets: Path | None = None  # a folder with a folder of TOML files per architecture
     solution_format: SolutionFormat = SolutionFormat()
@@ -140,6 +147,7 @@ class Kit:
     published: PublishedData | None = None  # what the data files of the method's public code look like
     policies: Path | None = None  # a folder of trained policies that ship (`problems/shipped.py`)
     restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
+    local_search: LocalSearchMaker | None = None  # by the distances of an instance's file, for as long as somebody likes
 
     def __post_init__(self) -> None:
         require(bool(self.name) and "-" not in self.name.strip("-"), f"A kit's `name` must be one word, got {self.name!r}.")

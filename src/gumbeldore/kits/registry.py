@@ -10,6 +10,7 @@ Naming `path/to/file.py:KIT` executes that file. So this is done for what a user
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import sys
 from collections.abc import Iterator
@@ -51,7 +52,24 @@ def kit_at(place: str) -> Kit:
         kits = [key for key, value in vars(module).items() if isinstance(value, Kit)]
         hint = f" It holds {', '.join(f'`{where}:{key}`' for key in kits)}." if kits else ""
         raise SettingsError(f"`{place}` must name a `Kit`, got {type(kit).__name__}.{hint}")
+    _PLACES[id(kit)] = place
     return kit
+
+
+_PLACES: dict[int, str] = {}
+"""Where kits that were named by their place are, by identity."""
+
+
+def _reduced(kit: Kit) -> Any:
+    """How a kit is sent to another process: by its name or its place, since what it consists of need not be fit for that."""
+    if kit.name in kit_names() and kit_named(kit.name) is kit:
+        return kit_named, (kit.name,)
+    if id(kit) in _PLACES:
+        return kit_at, (_PLACES[id(kit)],)
+    return object.__reduce_ex__(kit, 4)
+
+
+copyreg.pickle(Kit, _reduced)
 
 
 def policy_class(name: str) -> type[Network] | None:

@@ -1,13 +1,13 @@
-"""Solving instances of files with trained policies.
+"""Solving instances: files, arrays, points.
 
 import gumbeldore
 result = gumbeldore.solve("berlin52.tsp")
-print(result.cost, result.gap, result.tour)
+print(result.cost, result.gap, result.solution.tour)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +15,123 @@ import torch
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit
-from gumbeldore.policy import Network
-from gumbeldore.solving.files import files_in, read_jobs
+from gumbeldore.policy import Network, Policy
+from gumbeldore.search.samplers import Sampler
+from gumbeldore.solving.effort import MEMORY, Effort, PartName
+from gumbeldore.solving.found import Found, Improvement, Share
+from gumbeldore.solving.inputs import Source, begun, jobs_of
 from gumbeldore.solving.jobs import Job
-from gumbeldore.solving.policies import policy_for
-from gumbeldore.solving.results import Result, Solution, Stage
-from gumbeldore.solving.running import Better, Effort, Failure, Solving
+from gumbeldore.solving.policies import as_policy, policies_for, policy_for, without_policy
+from gumbeldore.solving.results import Result, Solution
+from gumbeldore.solving.running import Better, Failure, Solving
 
-__all__ = ["Better", "Effort", "Failure", "Job", "Result", "Solution", "Solving", "Stage", "solve", "solve_all"]
+__all__ = [
+    "Better",
+    "Effort",
+    "Failure",
+    "Found",
+    "Improvement",
+    "Job",
+    "Result",
+    "Share",
+    "Solution",
+    "Solving",
+    "solve",
+    "solve_all",
+]
+
+AnyPolicy = str | Path | Policy[Any] | Callable[[Any], torch.Tensor] | None
 
 
-def solve(file: str | Path, *, policy: str | Path | Network | None = None, kit: Kit | None = None, **effort: Any) -> Result:
-    """Solves the one instance of a file. See `solve_all` for the options."""
-    results = solve_all([file], policy=policy, kit=kit, **effort)
-    require(len(results) == 1, f"{file} holds {len(results)} instances: use `solve_all`, which returns a list.")
-    return results[0]
+def solve(
+    source: Source,
+    *,
+    kit: Kit | None = None,
+    policy: AnyPolicy = None,
+    sampler: Sampler | str = "balanced",
+    time_limit: float | None = None,
+    sequences: int | None = None,
+    parts: Sequence[PartName] | None = None,
+    nearest: int | None = None,
+    polish: float | None = None,
+    start: str | Path | Sequence[int] | None = None,
+    seed: int = 0,
+    memory: int = MEMORY,
+    device: torch.device | str = "cpu",
+) -> Result:
+    """Solves one instance.
+
+    - `source`: a file; the places of cities (a list of pairs, an array, a tensor); the arrays of an instance by name, or an `Instance`,
+      with its `kit`.
+    - `start`: a solution to go on from, its actions or a file; what comes back is never worse.
+    - The others are those of `solve_all`.
+    """
+    jobs = jobs_of(source, kit)
+    require(len(jobs) == 1, f"{_shown(source)} holds {len(jobs)} instances: use `solve_all`, which returns a list.")
+    effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
+    jobs = jobs if start is None else [begun(jobs[0], start)]
+    return solve_jobs(jobs, effort, policy=policy, device=device)[0]
 
 
 def solve_all(
-    files: Iterable[str | Path],
+    sources: Iterable[Source],
     *,
-    policy: str | Path | Network | None = None,
     kit: Kit | None = None,
+    policy: AnyPolicy = None,
+    sampler: Sampler | str = "balanced",
+    time_limit: float | None = None,
+    sequences: int | None = None,
+    parts: Sequence[PartName] | None = None,
+    nearest: int | None = None,
+    polish: float | None = None,
+    seed: int | Sequence[int] = 0,
+    memory: int = MEMORY,
     workers: int = 0,
     device: torch.device | str = "cpu",
-    **effort: Any,
 ) -> list[Result]:
-    """Solves all instances of files and folders, in order. The first thing that goes wrong is raised.
+    """Solves all instances of files, folders and arrays, in order. The first thing that goes wrong is raised.
 
-    - `policy`: a file of weights, the name of one that ships, or a network; None: the one that ships for the problem.
+    - `policy`: a file of weights, the name of one that ships, a network, or a function of a state; None: the one that ships for the problem.
     - `kit`: of the problem, where it is not to be guessed.
+    - `sampler`: a preset (fast, balanced, best), or a sampler, which then works alone.
+    - `time_limit`: seconds per instance; `sequences`: how many the policy samples, alone.
+    - `parts`: who works on an instance, of "policy", "local-search", "reconstruction"; None: all that there are.
+    - `nearest`: a policy's routes go on only to so many nearest nodes; 0: to all.
+    - `polish`: seconds for PyVRP or CP-SAT, afterwards.
+    - `seed`: one, or one for each instance.
     - `workers`: processes; a script that uses them needs `if __name__ == "__main__":`.
-    - All others are the fields of `Effort`: `sampler`, `time_limit`, `sequences`, `nearest`, `local_search`, `polish`, `seed`.
 
     For what happens meanwhile, or to keep the best after an interrupt, iterate over a `Solving` yourself.
     """
-    jobs, failures = read_jobs(files_in(files, kit), kit)
-    if failures:
-        raise SettingsError(failures[0].message)
-    kits = {job.kit.name: job.kit for job in jobs}
-    policies = {
-        name: (policy if isinstance(policy, Network) else policy_for(each, policy)).to(device) for name, each in kits.items()
-    }
-    solving = Solving(jobs, policies, Effort(**effort), workers=workers)
+    jobs = [job for source in sources for job in jobs_of(source, kit)]
+    effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
+    return solve_jobs(jobs, effort, policy=policy, workers=workers, device=device)
+
+
+def solve_jobs(
+    jobs: Sequence[Job],
+    effort: Effort,
+    *,
+    policy: AnyPolicy = None,
+    workers: int = 0,
+    device: torch.device | str = "cpu",
+) -> list[Result]:
+    """Solves instances that have been read."""
+
+    def find(kit: Kit) -> Policy[Any]:
+        found = policy_for(kit, policy) if policy is None or isinstance(policy, str | Path) else as_policy(policy)
+        return found.to(device) if isinstance(found, Network) else found
+
+    policies, faults = policies_for(jobs, effort, find)
+    for job in jobs:
+        if job.kit.name in faults and (policy is not None or not without_policy(effort, job)):
+            raise SettingsError(faults[job.kit.name])
+    solving = Solving(jobs, policies, effort, workers=workers)
     for event in solving:
         if isinstance(event, Failure):
             raise SettingsError(event.message)
     return solving.results()
+
+
+def _shown(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else "This"

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.solving.search import Found
+from gumbeldore.solving.found import FINDERS, Found, Improvement
 
 PROGRESS, TURNS, PAGES = 0, 1, 2
 """Columns of a row: how far the search is (0 .. 1), how often an entry was written (0: none), then two pages for entries."""
-HEAD = 7
-"""Numbers of an entry before its actions: objective, sequences, mass, evaluations, shared, seconds, length."""
+HEAD = 8
+"""Numbers of an entry before its actions: cost, sequences, mass, evaluations, shared, seconds, who found it, length."""
 
 
 class Board:
@@ -50,8 +50,9 @@ class Board:
     def write(self, place: int, found: Found) -> None:
         row, actions = self._rows[place], found.actions
         counts = (found.sequences, found.mass, found.evaluations, found.shared, found.seconds)
+        by = FINDERS.index(found.by) if found.by in FINDERS else -1
         turn = int(row[TURNS]) + 1
-        entry = [found.objective, *counts, len(actions), *actions]
+        entry = [found.cost, *counts, by, len(actions), *actions]
         start = PAGES + turn % 2 * self.entry
         row[start : start + len(entry)] = entry
         row[TURNS] = turn
@@ -65,6 +66,7 @@ class Board:
             entry = row[start : start + self.entry].tolist()
             if int(row[TURNS]) == turn:
                 break
-        objective, sequences, mass, evaluations, shared, seconds, length = entry[:HEAD]
+        cost, sequences, mass, evaluations, shared, seconds, by, length = entry[:HEAD]
         actions = [int(action) for action in entry[HEAD : HEAD + int(length)]]
-        return Found([(actions, objective)], int(sequences), mass, int(evaluations), int(shared), seconds)
+        improvements = (Improvement(FINDERS[int(by)], cost, seconds),) if by >= 0 else ()
+        return Found([(actions, cost)], int(sequences), mass, int(evaluations), int(shared), seconds, improvements)

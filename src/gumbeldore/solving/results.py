@@ -2,58 +2,59 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from gumbeldore.errors import ContractError, require
 from gumbeldore.kits.kit import Record
-from gumbeldore.kits.verdict import Verdict
+from gumbeldore.solving.found import Found, Improvement, Share
 from gumbeldore.solving.jobs import Job
-from gumbeldore.solving.search import Found
 
-POLICY = "policy"
+TOLERANCE = 1e-4
+"""Relative: so far may be what a policy's problem says of a solution from what the verifier says."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A sequence of actions and what it costs; smaller is better."""
+    """A sequence of actions and what it costs."""
 
     cost: float
     actions: list[int]
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What one of several that worked on a solution made of it. The first is the policy."""
-
-    by: str
-    cost: float  # of the best solution after it; never more than before it
-    seconds: float
-    evaluations: int = 0  # of the policy
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
-    """The best solution of an instance, and how it came about.
-
-    What a solution consists of depends on the problem and is an attribute too: `result.tour`, `result.routes`, `result.jobs`.
-    """
+    """The best solution of an instance, and how it came about."""
 
     job: Job
-    stages: tuple[Stage, ...]
-    solutions: list[Solution]  # some different ones, the best first
     found: Found
 
     @property
     def cost(self) -> float:
-        """By the rule of the instance's file, in its units."""
-        return self.solutions[0].cost
+        """By the rule of the instance's file, in its units. Where a problem maximises, this is the value, and the larger the better."""
+        return self.job.shown(self.found.cost)
 
     @property
     def actions(self) -> list[int]:
-        return self.solutions[0].actions
+        return self.found.actions
+
+    @property
+    def solutions(self) -> list[Solution]:
+        """Some different ones, the best first. Only that has been verified."""
+        return [Solution(self.job.shown(cost), actions) for actions, cost in self.found.best]
+
+    @cached_property
+    def solution(self) -> Any:
+        """In the form that is usual for the problem: a `Tour` with `tour`, `Routes` with `routes`, `JobSequence` with `jobs`."""
+        natural = self.job.kit.solution_format.record(self.job.given.arrays, self.actions)
+        return SimpleNamespace(**natural) if isinstance(natural, dict) else natural
 
     @property
     def name(self) -> str:
@@ -66,38 +67,49 @@ class Result:
     @property
     def known(self) -> float | None:
         """The best known cost, if there is one."""
-        return self.job.given.known
+        return None if self.job.given.known is None else self.job.shown(self.job.given.known)
 
     @property
     def gap(self) -> float | None:
-        """How much more than the best known cost: 0.01 is one per cent."""
-        return gap(self.cost, self.known)
+        """How much worse than the best known cost: 0.01 is one per cent."""
+        return self.job.gap(self.found.cost)
+
+    @property
+    def by(self) -> str:
+        """Who found the solution."""
+        return self.found.by
+
+    @property
+    def improvements(self) -> list[Improvement]:
+        """Every solution that was better than all before: who found it, when, and what it costs."""
+        return [Improvement(each.by, self.job.shown(each.cost), each.seconds) for each in self.found.improvements]
+
+    @property
+    def shares(self) -> list[Share]:
+        """What everyone who worked on the instance has spent and reached."""
+        shown = [None if each.cost is None else self.job.shown(each.cost) for each in self.found.shares]
+        columns = zip(shown, self.found.shares, strict=True)
+        return [Share(each.by, cost, each.seconds, each.turns, each.gain) for cost, each in columns]
+
+    def cost_of(self, by: str) -> float | None:
+        """The best that one of them found itself."""
+        return next((each.cost for each in self.shares if each.by == by), None)
 
     @property
     def notes(self) -> list[str]:
         """What one should know: about the instance, or why something had no effect."""
-        return [*self.job.given.notes, *(f"{refined.by}: {refined.note}" for refined in self.found.refined if refined.note)]
+        notes = [*self.job.given.notes, *self.found.notes]
+        if self.gap is not None and self.gap < 0 and self.job.given.known_from.startswith("table"):
+            notes.append(f"Better than the best known value {number(self.known or 0.0)}: is this the published instance?")
+        return notes
 
     @property
     def seconds(self) -> float:
-        return sum(stage.seconds for stage in self.stages)
-
-    @property
-    def natural(self) -> Record:
-        """The solution in the form that is usual for the problem."""
-        return self.job.kit.solution_format.record(self.job.given.arrays, self.actions)
-
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_"):
-            natural = self.natural
-            if name in natural:
-                return natural[name]
-            raise AttributeError(f"A solution of {self.problem} has {', '.join(natural)}, not `{name}`.")
-        raise AttributeError(name)
+        return self.found.seconds
 
     def draw(self, path: str | Path) -> None:
         """A picture of the solution."""
-        title = " ".join(filter(None, (self.name + ":" if self.name else "", self.job.kit.cost, shown(self.cost))))
+        title = " ".join(filter(None, (self.name + ":" if self.name else "", self.job.kit.cost, number(self.cost))))
         draw = self.job.kit.need("pictures", "solution_format").draw
         if draw is None:
             raise ContractError(f"There are no pictures for `{self.problem}`: its kit leaves `solution_format.draw` out.")
@@ -111,88 +123,86 @@ class Result:
 
     def record(self) -> Record:
         """All of it as plain data (docs/reference/files.md)."""
-        file, given = self.job.file, self.job.given
+        file = self.job.file
         return {
             "file": None if file is None else str(file),
             "row": self.job.row,
             "name": self.name,
             "problem": self.problem,
+            "instance": self.job.digest,
             "cost": self.cost,
-            "known": given.known,
-            "known_from": given.known_from or None,
+            "known": self.known,
+            "known_from": self.job.given.known_from or None,
             "gap": self.gap,
-            "stages": [vars(stage) for stage in self.stages],
+            "by": self.by,
+            "shares": [vars(each) for each in self.shares],
+            "improvements": [vars(each) for each in self.improvements],
             "seconds": self.seconds,
             "sequences": self.found.sequences,
             "evaluations": self.found.evaluations,
             "notes": self.notes,
             "actions": self.actions,
-            **self.natural,
+            **vars(self.solution),
         }
+
+    def __repr__(self) -> str:
+        name = f"{self.name}: " if self.name else ""
+        more = "" if self.gap is None else f", gap {100 * self.gap:.2f} %"
+        return f"<Result {name}{self.job.kit.cost} {number(self.cost)}{more}, by {self.by}, {self.seconds:.1f} s>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the line, and the picture where there is one."""
+        text = f"<p>{escape(repr(self)[1:-1])}</p>"
+        if self.job.kit.solution_format.draw is None or not drawable(self.job):
+            return text
+        with TemporaryDirectory(prefix="gumbeldore-") as folder:
+            path = Path(folder) / "solution.png"
+            self.draw(path)
+            picture = base64.b64encode(path.read_bytes()).decode()
+        return f'{text}<img src="data:image/png;base64,{picture}" style="max-width: 480px"/>'
+
+
+def drawable(job: Job) -> bool:
+    """Whether there is something to draw: distances have no places."""
+    return job.kit.solution_format.draw is not None and (job.start is not None or job.for_policies)
 
 
 def gap(cost: float, known: float | None) -> float | None:
     """How much more than what is known, as a part of it."""
-    return None if not known else cost / known - 1
+    return None if not known else (cost - known) / abs(known)
 
 
-def shown(cost: float) -> str:
+def number(cost: float) -> str:
     return f"{cost:.0f}" if float(cost).is_integer() else f"{cost:.4f}"
 
 
 def result(job: Job, found: Found) -> Result:
-    """Ranks what a search found by the rule of the file and verifies the best. A stage that made nothing better leaves the cost as it was."""
-    claims = {tuple(actions): objective for actions, objective in found.best}
-    solutions = _ranked([Solution(_cost(job, actions, objective), actions) for actions, objective in found.best])
-    solutions[0] = _checked(job, solutions[0].actions, claims[tuple(solutions[0].actions)])
-    stages = [Stage(POLICY, solutions[0].cost, found.seconds, found.evaluations)]
-    for refined in found.refined:
-        feasible = [
-            actions for actions in refined.sequences if _is_feasible(job, actions)
-        ]  # nothing that others say is trusted
-        solutions = _ranked([*solutions, *(_checked(job, actions) for actions in feasible)])
-        stages.append(Stage(refined.by, solutions[0].cost, refined.seconds))
-    return Result(job, tuple(stages), solutions, found)
-
-
-def cost_so_far(job: Job, found: Found) -> float:
-    """Of the best sequence of a search that still goes on."""
-    return _cost(job, *found.best[0])
-
-
-def _cost(job: Job, actions: list[int], objective: float) -> float:
-    return job.given.cost(actions) if job.given.cost else _plain(-objective * job.given.scale)
-
-
-def _checked(job: Job, actions: list[int], objective: float | None = None) -> Solution:
-    """A solution as independent code sees it. `objective` is what the search says about it."""
+    """Verifies the best solution. Nothing that anyone claims is trusted."""
     verify = job.kit.solution_format.verify
     if verify is None:
-        assert objective is not None, "Nobody knows what this costs."
-        return Solution(_cost(job, actions, objective), actions)
-    worth = _verified(job, verify(job.given.arrays, actions), None if objective is None else objective * job.given.scale)
-    return Solution(job.given.cost(actions) if job.given.cost else _plain(-worth), actions)
-
-
-def _is_feasible(job: Job, actions: list[int]) -> bool:
-    return job.kit.solution_format.verify is not None and job.kit.solution_format.verify(job.given.arrays, actions).feasible
-
-
-def _verified(job: Job, verdict: Verdict, claimed: float | None) -> float:
-    """The objective as independent code computes it, which must confirm the search's."""
-    of = f"instance {job.row}" if job.file is None else f"instance {job.row} of {job.file}"
+        return Result(job, found)
+    of = job.name or f"instance {job.row}" if job.file is None else f"instance {job.row} of {job.file}"
+    verdict = verify(job.given.arrays, found.actions)
     if not verdict.feasible:
         raise ContractError(f"The solution of {of} is infeasible: {verdict.reason}. This is a bug: report it.")
-    if claimed is not None and abs(verdict.objective - claimed) > 1e-4 * max(1.0, abs(verdict.objective)):
-        raise ContractError(f"The solution of {of} is worth {verdict.objective}, not {claimed}. This is a bug: report it.")
-    return verdict.objective
+    worth = job.given.cost(found.actions) if job.given.cost is not None else 0.0 - verdict.objective
+    if abs(worth - found.cost) > TOLERANCE * max(1.0, abs(worth)):
+        raise ContractError(
+            f"The solution of {of} is worth {job.shown(worth)}, not {job.shown(found.cost)}. This is a bug: report it."
+        )
+    return Result(job, exact(found, worth))
 
 
-def _ranked(solutions: Sequence[Solution]) -> list[Solution]:
-    """The cheapest first, each once; of equally cheap ones those that came first."""
-    distinct = {tuple(solution.actions): solution for solution in solutions}
-    return sorted(distinct.values(), key=lambda solution: solution.cost)
+def exact(found: Found, worth: float) -> Found:
+    """With the verifier's number, which is more precise than a policy's, for the best solution."""
+    last = found.improvements[-1:]
+    return replace(
+        found,
+        best=[(found.actions, worth), *found.best[1:]],
+        improvements=(*found.improvements[:-1], *(replace(each, cost=worth) for each in last)),
+    )
 
 
-def _plain(cost: float) -> float:
-    return 0.0 + cost  # not -0.0
+def parts_of(results: Sequence[Result]) -> list[str]:
+    """Who worked on any of them, in the order in which they first did."""
+    return list(dict.fromkeys(share.by for each in results for share in each.shares))

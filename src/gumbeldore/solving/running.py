@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,62 +11,19 @@ from typing import Any
 
 import torch
 
-from gumbeldore.errors import GumbeldoreError, require
-from gumbeldore.kits.kit import Instance, Kit
+from gumbeldore.errors import GumbeldoreError, SettingsError
 from gumbeldore.parallel.processes import in_processes
-from gumbeldore.policy import Network
-from gumbeldore.problem import Problem
-from gumbeldore.search.adaptive import Adaptive
-from gumbeldore.search.presets import preset
+from gumbeldore.policy import Policy
 from gumbeldore.search.samplers import Sampler, draw_seeds
+from gumbeldore.solving.blame import blamed
 from gumbeldore.solving.board import Board
-from gumbeldore.solving.jobs import TOGETHER, Batch, Job, batches
-from gumbeldore.solving.refining import Refinement, refinement
+from gumbeldore.solving.effort import Effort, PartName
+from gumbeldore.solving.found import START, Found, Improvement
+from gumbeldore.solving.jobs import ALONE, LARGE, TOGETHER, Group, Job, fitting, groups, restriction
+from gumbeldore.solving.portfolio import Portfolio
+from gumbeldore.solving.refining import check_polish, refined
 from gumbeldore.solving.results import Result, result
-from gumbeldore.solving.search import Found, Limits, Piece, search
-
-TIME_LIMIT = 10.0
-"""Seconds per instance for a preset of the search, unless a limit is given."""
-
-MEMORY = 1200 << 20
-"""Bytes that all searches together may use by default; a process without any takes some 400 MB."""
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How hard to search."""
-
-    sampler: Sampler | str = "balanced"  # or the name of a preset: fast, balanced, best
-    time_limit: float | None = None  # seconds per instance; None: 10 for a preset without `sequences`, none for other samplers
-    sequences: int | None = None  # per instance
-    nearest: int | None = None  # go on only to so many nearest nodes; 0: to all; None: as it seems best for the size
-    local_search: int = 0  # attempts per node of our local search, afterwards
-    polish: float | None = None  # seconds for an outside solver that starts from the best sequences, afterwards
-    seed: int = 0
-    memory: int = MEMORY
-
-    def __post_init__(self) -> None:
-        require(
-            self.nearest is None or self.nearest >= 0, f"`nearest` must be at least 0 (no restriction), got {self.nearest}."
-        )
-        require(self.seed >= 0, f"`seed` must be at least 0, got {self.seed}.")
-        _ = self.limits, self.chosen  # raises where a value is out of range
-
-    @property
-    def chosen(self) -> Sampler:
-        """The sampler; one that plans for a number of sequences is told how many are asked for."""
-        sampler: Any = preset(self.sampler) if isinstance(self.sampler, str) else self.sampler
-        if self.sequences is None or not isinstance(sampler, Adaptive):
-            return sampler
-        return replace(sampler, sequences=self.sequences, evaluations=None, effort=None)
-
-    @property
-    def limits(self) -> Limits:
-        asked = self.time_limit is not None or self.sequences is not None
-        by_name = isinstance(self.sampler, str)
-        usual = TIME_LIMIT if by_name and not asked else None
-        repeat = asked and (self.time_limit is not None or not isinstance(self.chosen, Adaptive))
-        return Limits(usual if self.time_limit is None else self.time_limit, self.sequences, greedy=by_name, repeat=repeat)
+from gumbeldore.solving.search import Report, search
 
 
 @dataclass(frozen=True)
@@ -90,48 +47,71 @@ Event = Better | Result | Failure
 
 
 @dataclass(frozen=True)
-class _Set:
-    """What all pieces of a kit have in common."""
+class Worker:
+    """What is done with a group of jobs, here or in another process."""
 
-    problem: Problem[Any]
-    policy: Network
+    policies: Mapping[str, Policy[Any]]
+    effort: Effort
     sampler: Sampler
-    limits: Limits
-    refinement: Refinement | None
 
-
-@dataclass(frozen=True)
-class _Task:
-    """A piece of work for a process."""
-
-    set: int
-    piece: Piece
-    given: list[Instance]  # for polishing
+    def rounds(self, group: Group, report: Report) -> Iterator[list[Found]]:
+        """What there is after each round of the search; the last is final."""
+        job, found = group.jobs[0], list[Found]()
+        policy = self.policies.get(job.kit.name)
+        parts = self.effort.parts_for(job, policy is not None)
+        if parts == ("policy",):
+            assert policy is not None
+            search_of = search(group, policy, self.sampler, self.effort.limits, report)
+        else:
+            search_of = iter(Portfolio(group, policy, self.sampler, self.effort.limits, parts, report))
+        for found in search_of:
+            yield found
+        if self.effort.polish is not None:
+            yield [
+                refined(job, each, self.effort.polish, seed)
+                for job, each, seed in zip(group.jobs, found, group.seeds, strict=True)
+            ]
 
 
 class Solving:
     """Jobs that are being solved: iterate over it for what happens, ask for `results` at any time, also after an interrupt."""
 
     def __init__(
-        self, jobs: Sequence[Job], policies: Mapping[str, Network], effort: Effort, *, workers: int = 0, whole: bool = False
+        self, jobs: Sequence[Job], policies: Mapping[str, Policy[Any]], effort: Effort, *, workers: int = 0, debug: bool = False
     ) -> None:
-        """`policies` by name of the kit; 0 `workers`: in this process. `whole`: pieces as large as memory allows."""
-        self.jobs, self.effort, self.workers = jobs, effort, workers
+        """`policies` by name of the kit; 0 `workers`: in this process. `debug`: errors of a kit's own code are raised as they are."""
+        self.jobs, self.effort, self.workers, self.debug = jobs, effort, workers, debug
         self.latest: dict[int, Found] = {}  # the best so far, by number of the job
         self.done: dict[int, Result] = {}
         self.failures: list[Failure] = []
         self.notes: list[str] = []  # what a user should know
         self._progress = [0.0] * len(jobs)
         self._board: Board | None = None
-        self._sets: list[_Set] = []
-        self._tasks = list(self._plan(policies, whole))
+        for kit in {job.kit.name: job.kit for job in jobs}.values():
+            check_polish(kit, effort.polish)
+        sampler = replace(effort.chosen, memory=effort.memory // max(1, workers))  # type: ignore[type-var]
+        self._worker = Worker(policies, effort, sampler)
+        self._groups = list(self._plan())
 
     def __iter__(self) -> Iterator[Event]:
         yield from self._trivial()
         if self.workers:
             yield from self._in_processes()
-        else:
-            yield from self._here()
+            return
+        with one_thread():
+            for group in self._groups:
+                try:
+                    for found in self._worker.rounds(group, self._report(group)):
+                        for number, each in zip(group.numbers, found, strict=True):
+                            if each.best and self._improves(number, each):
+                                yield Better(number, each)
+                except Exception as error:
+                    if self.debug:
+                        raise
+                    yield from self._fail(group.numbers, blamed(error, group.jobs[0].kit))
+                    continue
+                for number in group.numbers:
+                    yield from self._finish(number, self.latest[number])
 
     @property
     def completed(self) -> float:
@@ -156,63 +136,61 @@ class Solving:
         """Of all jobs of which something is known, in their order."""
         return [self.result(number) for number in self.so_far()]
 
-    def _plan(self, policies: Mapping[str, Network], whole: bool) -> Iterator[_Task]:
+    def _plan(self) -> Iterator[Group]:
         """All pieces of work."""
         numbers = [number for number, job in enumerate(self.jobs) if job.given.solved is None]
-        seeds = draw_seeds(len(self.jobs), torch.Generator().manual_seed(self.effort.seed))
-        sampler = replace(self.effort.chosen, memory=self.effort.memory // max(1, self.workers))  # type: ignore[type-var]
-        size = None if whole and not self.workers else max(1, min(TOGETHER, -(-len(numbers) // (2 * max(1, self.workers)))))
-        devices = {name: next(policy.parameters()).device for name, policy in policies.items()}
-        for kit in {self.jobs[number].kit.name: self.jobs[number].kit for number in numbers}.values():
-            mine = [number for number in numbers if self.jobs[number].kit.name == kit.name]
-            for batch in batches(self.jobs, mine, devices[kit.name], self.effort.nearest):
-                place = self._set_of(kit, batch, policies[kit.name], sampler)
-                if self.effort.nearest is None and batch.nearest is not None:
-                    what = self.jobs[batch.numbers[0]].name if len(batch.numbers) == 1 else f"{len(batch.numbers)} instances"
-                    self.notes.append(
-                        f"{what}: large, so routes go on only to one of the {batch.nearest} nearest nodes (`nearest`)."
-                    )
-                refined = self._sets[place].refinement is not None
-                for piece in batch.pieces(sampler, seeds, size):
-                    yield _Task(place, piece, [self.jobs[number].given for number in piece.numbers if refined])
+        seeds = self._seeds()
+        for kit in {self.jobs[number].kit.name for number in numbers}:
+            mine = [number for number in numbers if self.jobs[number].kit.name == kit]
+            alone = [number for number in mine if self._parts(number) == ("policy",)]
+            for group in groups(self.jobs, alone, seeds, self.effort.nearest):
+                self._note(group)
+                each = max(1, min(TOGETHER, -(-len(numbers) // (2 * max(1, self.workers)))))
+                fits = fitting(group, self._worker.sampler)
+                yield from group.parts(min(fits, each if self.workers else ALONE))
+            for number in sorted(set(mine) - set(alone)):
+                yield Group([number], [self.jobs[number]], [seeds[number]], self.effort.nearest)
 
-    def _set_of(self, kit: Kit, batch: Batch, policy: Network, sampler: Sampler) -> int:
-        refine = refinement(kit, batch.problem, self.effort.local_search, self.effort.polish)
-        new = _Set(batch.problem, policy, sampler, self.effort.limits, refine)
-        for place, known in enumerate(self._sets):
-            if known.problem == new.problem and known.policy is policy:
-                return place
-        self._sets.append(new)
-        return len(self._sets) - 1
+    def _parts(self, number: int) -> tuple[PartName, ...]:
+        job = self.jobs[number]
+        return self.effort.parts_for(job, job.kit.name in self._worker.policies)
+
+    def _seeds(self) -> list[int]:
+        """One for each job."""
+        if isinstance(self.effort.seed, int):
+            return draw_seeds(len(self.jobs), torch.Generator().manual_seed(self.effort.seed)).tolist()
+        if len(self.effort.seed) != len(self.jobs):
+            raise SettingsError(
+                f"`seed` must be one, or one for each of {len(self.jobs)} instances, got {len(self.effort.seed)}."
+            )
+        return list(self.effort.seed)
+
+    def _note(self, group: Group) -> None:
+        """Says so where a policy alone would not see all nodes."""
+        problem, state = group.parts(1)[0].initial()
+        nearest = restriction(group.jobs[0].kit, problem.horizon(state), None)
+        if self.effort.nearest is None and nearest is not None and problem.horizon(state) >= LARGE:
+            what = group.jobs[0].name if len(group) == 1 else f"{len(group)} instances"
+            self.notes.append(f"{what}: large, so routes go on only to one of the {nearest} nearest nodes (`nearest`).")
 
     def _trivial(self) -> Iterator[Event]:
         """Where there is nothing to search."""
         for number, job in enumerate(self.jobs):
             if job.given.solved is not None:
-                yield from self._finish(number, Found([(list(job.given.solved), float("nan"))], 1, 0.0, 0, 0, 0.0))
-
-    def _here(self) -> Iterator[Event]:
-        for task in self._tasks:
-            try:
-                for found in _work(self._sets[task.set], task, self._report(task.piece)):
-                    for number, each in zip(task.piece.numbers, found, strict=True):
-                        yield from self._improve(number, each)
-            except GumbeldoreError as error:
-                yield from self._fail(task.piece.numbers, str(error))
-                continue
-            for number, each in zip(task.piece.numbers, found, strict=True):
-                yield from self._finish(number, each)
+                actions = list(job.given.solved)
+                cost = job.cost(actions)
+                yield from self._finish(number, Found([(actions, cost)], 0, 0.0, improvements=(Improvement(START, cost, 0.0),)))
 
     def _in_processes(self) -> Iterator[Event]:
-        depth = max((self._sets[task.set].problem.horizon(task.piece.state) for task in self._tasks), default=0)
+        depth = max((longest(group) for group in self._groups), default=0)
         with TemporaryDirectory(prefix="gumbeldore-") as folder:
             self._board = Board(Path(folder) / "board", len(self.jobs), depth)
             self._board.clear()
-            results = in_processes(_Worker(self._sets, self._board), dict(enumerate(self._tasks)), self.workers)
+            results = in_processes(InProcess(self._worker, self._board), dict(enumerate(self._groups)), self.workers)
             try:
                 with closing(results):
                     for index, answer in results:
-                        yield from self._take(self._tasks[index].piece.numbers, answer)
+                        yield from self._take(self._groups[index].numbers, answer)
             except GumbeldoreError as error:  # all workers are gone
                 yield from self._fail([n for n in range(len(self.jobs)) if n not in self.done], str(error))
             finally:
@@ -220,31 +198,30 @@ class Solving:
                 self._progress, self._board = self._board.progress().tolist(), None
 
     def _take(self, numbers: list[int], answer: list[Found] | str) -> Iterator[Event]:
-        """What a worker says about a piece."""
+        """What a worker says about a group."""
         if isinstance(answer, str):
             yield from self._fail(numbers, answer)
             return
         for number, found in zip(numbers, answer, strict=True):
             yield from self._finish(number, found)
 
-    def _report(self, piece: Piece) -> Callable[[float], None]:
+    def _report(self, group: Group) -> Callable[[float], None]:
         def report(fraction: float) -> None:
-            for number in piece.numbers:
+            for number in group.numbers:
                 self._progress[number] = fraction
 
         return report
 
-    def _improve(self, number: int, found: Found) -> Iterator[Event]:
+    def _improves(self, number: int, found: Found) -> bool:
         before = self.latest.get(number)
         self.latest[number] = found
-        if before is None or found.objective > before.objective:
-            yield Better(number, found)
+        return before is None or found.cost < before.cost
 
     def _finish(self, number: int, found: Found) -> Iterator[Event]:
         try:
             done = result(self.jobs[number], found)
-        except GumbeldoreError as error:
-            yield from self._fail([number], str(error))
+        except Exception as error:
+            yield from self._fail([number], blamed(error, self.jobs[number].kit))
             return
         self.latest[number], self.done[number] = found, done
         yield done
@@ -256,36 +233,47 @@ class Solving:
             yield self.failures[-1]
 
 
-def _work(given: _Set, task: _Task, report: Callable[[float], None]) -> Iterator[list[Found]]:
-    """Searches a piece and refines what was found; yields what there is after each round."""
-    found: list[Found] = []
-    for found in search(given.problem, given.policy, given.sampler, task.piece, given.limits, report):
-        yield found
-    if given.refinement is not None:
-        yield given.refinement(task.piece, found, task.given)
+@dataclass(frozen=True)
+class InProcess:
+    """A group solved in a process of its own: the best of each job goes to the board as it comes. Returns what went wrong as a text."""
 
+    worker: Worker
+    board: Board
 
-class _Worker:
-    """What a process does with a task: the best of each instance, or what went wrong."""
-
-    def __init__(self, sets: list[_Set], board: Board) -> None:
-        self.sets, self.board = sets, board
-
-    def __call__(self, task: _Task) -> list[Found] | str:
-        torch.set_num_threads(1)
-        numbers, found = task.piece.numbers, list[Found]()
-        best = [float("-inf")] * len(numbers)
+    def __call__(self, group: Group) -> list[Found] | str:
+        found, best = list[Found](), [float("inf")] * len(group)
 
         def report(fraction: float) -> None:
-            for number in numbers:
+            for number in group.numbers:
                 self.board.report(number, fraction)
 
         try:
-            for found in _work(self.sets[task.set], task, report):
-                for row, (number, each) in enumerate(zip(numbers, found, strict=True)):
-                    if each.objective > best[row]:
-                        best[row] = each.objective
-                        self.board.write(number, each)
-        except GumbeldoreError as error:
-            return str(error)
+            with one_thread():
+                for found in self.worker.rounds(group, report):
+                    for row, (number, each) in enumerate(zip(group.numbers, found, strict=True)):
+                        if each.best and each.cost < best[row]:
+                            best[row] = each.cost
+                            self.board.write(number, each)
+        except Exception as error:
+            return blamed(error, group.jobs[0].kit)
         return found
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Networks of this size gain next to nothing by a second thread, and lose nine tenths where a core is busy otherwise."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def longest(group: Group) -> int:
+    """How many actions a solution of these jobs may have."""
+    job = group.jobs[0]
+    if not job.for_policies:
+        return 2 * max(array.shape[0] for array in job.given.arrays.values() if array.ndim)
+    problem, state = group.parts(1)[0].initial()
+    return problem.horizon(state)

@@ -1,8 +1,8 @@
-"""Anytime search: instances of equal size together, round by round, until the sampler ends or a limit is reached."""
+"""The policy alone: jobs of equal size together, round by round, until the sampler ends or a limit is reached."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -11,14 +11,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from gumbeldore.errors import require
-from gumbeldore.policy import Network
+from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, State
+from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.samplers import BeamSearch, Greedy, Sampler
 from gumbeldore.solutions import Solutions
-
-KEPT = 16
-"""So many of the best sequences of an instance are kept: a file's own rule may rank them otherwise, and polishing may use several."""
+from gumbeldore.solving.effort import Limits
+from gumbeldore.solving.found import KEPT, POLICY, START, Candidate, Found, Improvement, Share, merged
+from gumbeldore.solving.jobs import Group, Job
 
 WIDTH = 16
 """The sequences of a round, where a sampler does not say how many it has."""
@@ -26,94 +26,35 @@ WIDTH = 16
 REPORTED = 0.1
 """Seconds between two reports of how far a search is."""
 
-
-@dataclass(frozen=True)
-class Limits:
-    """When a search stops, if the sampler has not ended before; per instance."""
-
-    seconds: float | None = None  # of the clock; a first greedy answer may take longer
-    sequences: int | None = None  # in whole rounds
-    greedy: bool = False  # take a greedy answer first, as is always done if time is limited
-    repeat: bool = False  # where the sampler ends before the limits, start again with other random numbers
-
-    def __post_init__(self) -> None:
-        require(
-            self.seconds is None or 0 < self.seconds < float("inf"),
-            f"`time_limit` must be above 0 seconds, got {self.seconds}.",
-        )
-        require(self.sequences is None or self.sequences >= 1, f"`sequences` must be at least 1, got {self.sequences}.")
-        require(
-            not self.repeat or self.seconds is not None or self.sequences is not None,
-            "A search without limits would never end.",
-        )
+Report = Callable[[float], None]
 
 
-@dataclass(frozen=True)
-class Refined:
-    """What was made of the best sequences afterwards, by something that is not the policy."""
-
-    by: str
-    sequences: list[list[int]]  # of actions
-    seconds: float
-    note: str = ""  # why there are none
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search found for one instance."""
-
-    best: list[tuple[list[int], float]]  # actions and objective of a few sequences, the best first
-    sequences: int
-    mass: float  # the policy's probability of all that was not sampled
-    evaluations: int
-    shared: int  # evaluations saved because the state was known by another way
-    seconds: float  # since the search began, divided by the instances that were searched together
-    refined: tuple[Refined, ...] = ()
-
-    @property
-    def actions(self) -> list[int]:
-        return self.best[0][0]
-
-    @property
-    def objective(self) -> float:
-        return self.best[0][1]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Instances of equal size that are searched together."""
-
-    numbers: list[int]
-    state: State  # one row each
-    seeds: Int[Tensor, " row"]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
+def silent(fraction: float) -> None:
+    """Nobody is told."""
 
 
 def search(
-    problem: Problem[Any],
-    policy: Network,
-    sampler: Sampler,
-    piece: Piece,
-    limits: Limits,
-    report: Callable[[float], None] = lambda fraction: None,
+    group: Group, policy: Policy[Any], sampler: Sampler, limits: Limits, report: Report = silent
 ) -> Iterator[list[Found]]:
-    """What is found for each instance so far, after each round; stop whenever you like.
+    """What is found for each job so far, after each round; stop whenever you like.
 
-    With a time limit a greedy answer comes first, and a round that is not over in time is broken off. `report` is told how far the
+    With a time limit a greedy solution comes first, and a round that is not over in time is broken off. `report` is told how far the
     search is (0 .. 1), also within rounds.
     """
-    watch = _Watch(piece, sampler, limits, problem.horizon(piece.state), report)
-    tally = _Tally(len(piece), watch)
-    for stream in _streams(problem, policy, sampler, piece, limits):
-        try:
-            while (solutions := _next_round(policy, stream, watch)) is not None:
-                tally.take(solutions)
-                yield tally.found
-                if watch.over or (limits.sequences is not None and tally.fewest >= limits.sequences):
-                    return
-        except _TimeUpError:
+    problem, state = group.initial(device_of(policy))
+    seeds = torch.tensor(group.seeds, device=state.device)
+    watch = Watch(len(group), sampler, limits, problem.horizon(state), report)
+    tally = Tally(group.jobs, watch)
+    if any(job.begin is not None for job in group.jobs):
+        yield tally.found
+    for stream in streams(problem, policy, sampler, state, seeds, limits, watch.deadline):
+        for solutions in stream:
+            tally.take(solutions)
+            watch.round_ended()
+            yield tally.found
+            if watch.over or (limits.sequences is not None and tally.fewest >= limits.sequences):
+                return
+        if watch.over:
             tally.break_off()
             yield tally.found
             return
@@ -122,76 +63,79 @@ def search(
         tally.next_stream()
 
 
-def _next_round(policy: Network, stream: Iterator[Solutions], watch: _Watch) -> Solutions | None:
-    """What the stream yields next, while the watch hears every call of the policy."""
-    handle = policy.register_forward_hook(lambda module, arguments, logits: watch.called(len(logits)))
-    try:
-        solutions = next(stream, None)
-    finally:
-        handle.remove()
-    watch.round_ended()
-    return solutions
+def device_of(policy: Any) -> torch.device:
+    """Where a policy works; one without weights works on the CPU."""
+    parameters = policy.parameters() if isinstance(policy, torch.nn.Module) else iter(())
+    return next((parameter.device for parameter in parameters), torch.device("cpu"))
 
 
-def _streams(
-    problem: Problem[Any], policy: Network, sampler: Sampler, piece: Piece, limits: Limits
+def streams(
+    problem: Problem[Any],
+    policy: Policy[Any],
+    sampler: Sampler,
+    state: State,
+    seeds: Int[Tensor, " job"],
+    limits: Limits,
+    deadline: Deadline,
 ) -> Iterator[Iterator[Solutions]]:
-    """One search after the other."""
+    """One search after the other. No sampler's answer is worse than the greedy one, which comes first."""
     deterministic, greedy = isinstance(sampler, BeamSearch), sampler.begins_greedily
-    seeds = piece.seeds.to(piece.state.device)
     if (limits.greedy or limits.seconds is not None) and not (deterministic or greedy):
-        yield Greedy(memory=sampler.memory).stream(problem, policy, piece.state, seeds)
-    yield sampler.stream(problem, policy, piece.state, seeds)
+        yield Greedy(memory=sampler.memory).stream(problem, policy, state, seeds, deadline)
+    yield sampler.stream(problem, policy, state, seeds, deadline)
     again = torch.Generator().manual_seed(int(seeds[0]) % (1 << 62))
     while limits.repeat and not deterministic:
-        others = torch.randint(2**63 - 1, (len(piece),), generator=again).to(seeds.device)
-        yield sampler.stream(problem, policy, piece.state, others)
-
-
-class _TimeUpError(Exception):
-    """Ends a round that takes too long."""
+        others = torch.randint(2**63 - 1, (state.row_count,), generator=again).to(seeds.device)
+        yield sampler.stream(problem, policy, state, others, deadline)
 
 
 @dataclass
-class _Watch:
+class Watch:
     """How long a search took, and how far it is."""
 
-    piece: Piece
+    count: int  # of instances that are searched together
     sampler: Sampler
     limits: Limits
     horizon: int
-    report: Callable[[float], None]
+    report: Report
     start: float = field(default_factory=lambda: monotonic())
     rounds: int = 0  # that are over
     sequences: int = 0  # of each instance
-    calls: int = 0  # of the policy in this round
-    rows: int = 0  # that went through it
+    begun: tuple[int, int] = (0, 0)  # calls and rows when the round began
     reported: float = 0.0
+    deadline: Deadline = field(init=False)  # there is none before the first round is over
+
+    def __post_init__(self) -> None:
+        self.deadline = Deadline(told=self._called)
 
     @property
     def elapsed(self) -> float:
         """Per instance."""
-        return (monotonic() - self.start) / len(self.piece)
+        return (monotonic() - self.start) / self.count
 
     @property
     def over(self) -> bool:
         return self.limits.seconds is not None and self.elapsed >= self.limits.seconds
 
-    def called(self, rows: int) -> None:
-        """After every call of the policy."""
-        self.calls, self.rows = self.calls + 1, self.rows + rows
-        if self.rounds and self.over:
-            raise _TimeUpError
+    @property
+    def rows(self) -> int:
+        """That went through the policy in this round."""
+        return self.deadline.rows - self.begun[1]
+
+    def round_ended(self) -> None:
+        self.rounds, self.begun = self.rounds + 1, (self.deadline.calls, self.deadline.rows)
+        if self.limits.seconds is not None:
+            self.deadline.at = self.start + self.limits.seconds * self.count
+
+    def _called(self, rows: int) -> None:
         if (now := monotonic()) - self.reported >= REPORTED:
             self.reported = now
             self.report(self._fraction())
 
-    def round_ended(self) -> None:
-        self.rounds, self.calls, self.rows = self.rounds + (self.calls > 0), 0, 0
-
     def _fraction(self) -> float:
         """Of the limit that is nearest."""
-        within = min(1.0, self.calls / max(1, self.horizon)) * getattr(self.sampler, "beam_width", WIDTH)
+        calls = self.deadline.calls - self.begun[0]
+        within = min(1.0, calls / max(1, self.horizon)) * getattr(self.sampler, "beam_width", WIDTH)
         parts = [(self.sequences + within) / total for total in [self._expected()] if total]
         if self.limits.seconds is not None:
             parts.append(self.elapsed / self.limits.seconds)
@@ -207,16 +151,19 @@ class _Watch:
         return min(own, self.limits.sequences or own)
 
 
-class _Tally:
-    """The best sequences of several streams, and what they cost."""
+class Tally:
+    """The best sequences of several streams by the rules of the instances, and what they took."""
 
-    def __init__(self, count: int, watch: _Watch) -> None:
-        self.watch = watch
-        self.exhausted = False
-        self.best: list[list[tuple[list[int], float]]] = [[] for _ in range(count)]
-        self.before = torch.zeros(3, count, dtype=torch.long)  # sequences, evaluations, shared: of earlier streams
-        self.now = torch.zeros(3, count, dtype=torch.long)
-        self.mass = [1.0] * count
+    def __init__(self, jobs: Sequence[Job], watch: Watch) -> None:
+        self.jobs, self.watch, self.exhausted = jobs, watch, False
+        begun = [[] if job.begin is None else [(list(job.begin), job.cost(job.begin))] for job in jobs]
+        self.best: list[list[Candidate]] = begun
+        self.costs: list[dict[tuple[int, ...], float]] = [{} for _ in jobs]
+        self.improvements = [tuple(Improvement(START, cost, 0.0) for _, cost in best) for best in begun]
+        self.own: list[float | None] = [None for _ in jobs]  # the best cost of the policy itself
+        self.before = torch.zeros(3, len(jobs), dtype=torch.long)  # sequences, evaluations, shared: of earlier streams
+        self.now = torch.zeros(3, len(jobs), dtype=torch.long)
+        self.mass = [1.0] * len(jobs)
 
     def take(self, solutions: Solutions) -> None:
         """All that the running stream has found so far."""
@@ -226,14 +173,25 @@ class _Tally:
         self.watch.sequences = self.fewest
         self.mass = diagnostics.remaining_mass.tolist()
         self.exhausted = max(self.mass) <= 0
-        rows = zip(top.actions.tolist(), top.objective.tolist(), top.filled.tolist(), strict=True)
-        for row, (sequences, objectives, filled) in enumerate(rows):
-            new = [
-                ([action for action in actions if action >= 0], objective)
-                for actions, objective, there in zip(sequences, objectives, filled, strict=True)
-                if there
-            ]
-            self.best[row] = _merged(self.best[row], new)
+        for row, columns in enumerate(zip(top.actions.tolist(), top.objective.tolist(), top.filled.tolist(), strict=True)):
+            new = [self._candidate(row, *each) for each in zip(*columns, strict=True) if each[2]]
+            self._merge(row, new)
+
+    def _candidate(self, row: int, actions: list[int], objective: float, filled: bool) -> Candidate:
+        """With its cost, which is computed once."""
+        own, costs = [action for action in actions if action >= 0], self.costs[row]
+        key = tuple(own)
+        if key not in costs:
+            costs[key] = self.jobs[row].cost(own, objective)
+        return own, costs[key]
+
+    def _merge(self, row: int, new: list[Candidate]) -> None:
+        before = self.best[row]
+        self.best[row] = merged(before, new)
+        own = self.own[row]
+        self.own[row] = min([*([] if own is None else [own]), *(cost for _, cost in new)], default=None)
+        if self.best[row] and (not before or self.best[row][0][1] < before[0][1]):
+            self.improvements[row] += (Improvement(POLICY, self.best[row][0][1], self.watch.elapsed),)
 
     def next_stream(self) -> None:
         self.before, self.now = self.before + self.now, torch.zeros_like(self.now)
@@ -248,13 +206,11 @@ class _Tally:
 
     @property
     def found(self) -> list[Found]:
-        sequences, evaluations, shared = (self.before + self.now).tolist()
         seconds = self.watch.elapsed
-        columns = zip(self.best, sequences, self.mass, evaluations, shared, strict=True)
-        return [Found(best, count, mass, made, saved, seconds) for best, count, mass, made, saved in columns]
+        return [self._found(row, seconds, *counts) for row, counts in enumerate((self.before + self.now).t().tolist())]
 
-
-def _merged(old: list[tuple[list[int], float]], new: list[tuple[list[int], float]]) -> list[tuple[list[int], float]]:
-    """The best different sequences of both; of equally good ones those that were found first."""
-    distinct = {tuple(actions): (actions, objective) for actions, objective in [*old, *new]}
-    return sorted(distinct.values(), key=lambda pair: -pair[1])[:KEPT]
+    def _found(self, row: int, seconds: float, sequences: int, evaluations: int, shared: int) -> Found:
+        improvements = self.improvements[row]
+        gain = improvements[0].cost - improvements[-1].cost if improvements else 0.0
+        share = Share(POLICY, self.own[row], seconds, self.watch.rounds, gain)
+        return Found(self.best[row], sequences, self.mass[row], evaluations, shared, seconds, improvements, (share,))

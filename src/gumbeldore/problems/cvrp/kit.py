@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
-from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
+from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.networks.layers import RoutingSize, TransformerSize
 from gumbeldore.problem import Problem
@@ -18,6 +18,7 @@ from gumbeldore.problems.cvrp.baselines import BASELINES, searched
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.cvrp.files import CVRPLIB
+from gumbeldore.problems.cvrp.improving import local_search
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPGenerator, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
 from gumbeldore.problems.cvrp.plot import plot_routes
@@ -57,9 +58,17 @@ class Deliveries:
         )
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Record:
-    via_depot = [bool(action % 2) for action in actions]
-    return {"customers": [action // 2 for action in actions], "via_depot": via_depot, "routes": routes(actions)}
+@dataclass(frozen=True)
+class Routes:
+    """Routes that begin and end at the depot. Customers are counted from 0."""
+
+    customers: list[int]  # in the order of their visits
+    via_depot: list[bool]  # whether the vehicle comes from the depot
+    routes: list[list[int]]  # the same: the customers of each route
+
+
+def record(instance: Arrays, actions: Sequence[int]) -> Routes:
+    return Routes([action // 2 for action in actions], [bool(action % 2) for action in actions], routes(actions))
 
 
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
@@ -88,4 +97,5 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
+    local_search=local_search,
 )

@@ -12,7 +12,7 @@ from typing import Any
 from gumbeldore.errors import require, require_positive
 from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
-from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
+from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.problem import Problem
 from gumbeldore.problems.gantt import plot_schedule
@@ -20,6 +20,7 @@ from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.baselines import BASELINES, searched
 from gumbeldore.problems.jssp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.jssp.files import JOB_SHOP
+from gumbeldore.problems.jssp.improving import local_search
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPGenerator, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
 from gumbeldore.problems.jssp.network import JSSPPolicy
@@ -61,9 +62,17 @@ class JobShopSize:
         require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Record:
+@dataclass(frozen=True)
+class JobSequence:
+    """A schedule as the order in which operations are started."""
+
+    jobs: list[int]  # whose next operation it is, as early as its job and its machine allow
+    makespan: float
+
+
+def record(instance: Arrays, actions: Sequence[int]) -> JobSequence:
     schedule = build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions)
-    return {"jobs": list(actions), "makespan": max(interval.end for interval in schedule)}
+    return JobSequence(list(actions), max(interval.end for interval in schedule))
 
 
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
@@ -89,4 +98,5 @@ KIT = Kit(
     formats=(JOB_SHOP,),
     exports=EXPORTS,
     published=published.DATA,
+    local_search=local_search,
 )

@@ -19,6 +19,7 @@ from gumbeldore.problems.tsp.baselines import BASELINES, searched
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.tsp.files import TSPLIB
+from gumbeldore.problems.tsp.improving import local_search
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPGenerator, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
 from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
@@ -53,6 +54,13 @@ class Tours:
         return any_of(TSP(cities, self.nearest) for cities in numbers("cities", self.cities))
 
 
+@dataclass(frozen=True)
+class Tour:
+    """A closed tour."""
+
+    tour: list[int]  # the cities from 0, beginning with city 0
+
+
 def compare(path: Path, instance: Arrays, solutions: Sequence[Sequence[int]], titles: Sequence[str]) -> None:
     plot_tours(path, instance["coordinates"], [[0, *actions] for actions in solutions], titles)
 
@@ -72,7 +80,7 @@ KIT = Kit(
     cost="tour length",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, lambda instance, actions: {"tour": [0, *actions]}, draw, "tour.png", compare),
+    solution_format=SolutionFormat(verify, lambda instance, actions: Tour([0, *actions]), draw, "tour.png", compare),
     instances=KIND,
     generator=TSPGenerator,
     standard=STANDARD,
@@ -84,4 +92,5 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
+    local_search=local_search,
 )

@@ -1,0 +1,65 @@
+"""Who works next: time is shared by what each part has gained per second lately."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FLOOR = 0.06
+"""The least share of the time of each part: an instance may change its mind."""
+MEMORY = 0.1
+"""Gains and times count half after this part of all time that there is."""
+
+
+@dataclass
+class Account:
+    """What a part has spent and gained."""
+
+    spent: float = 0.0  # all its seconds, to see who is behind with its share
+    seconds: float = 0.0  # lately
+    gain: float = 0.0  # lately, as a part of the cost
+
+    @property
+    def rate(self) -> float:
+        return self.gain / self.seconds if self.seconds > 0 else 0.0
+
+
+class Credit:
+    """Shares of the time, in proportion to recent gains per second.
+
+    Each part has a floor; what is left is shared in proportion to the rates, equally where nobody gains anything. The part that is
+    furthest behind with its share is next, so the order follows from what the turns took and gained, without any randomness.
+    """
+
+    def __init__(self, names: Sequence[str], total: float) -> None:
+        """`total`: seconds that there are for all."""
+        self.accounts = {name: Account() for name in names}
+        self.half = max(1e-9, MEMORY * total)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        rates = {name: account.rate for name, account in self.accounts.items()}
+        everything, free = sum(rates.values()), 1 - FLOOR * len(rates)
+        equal = 1 / len(rates)
+        return {name: FLOOR + free * (rate / everything if everything > 0 else equal) for name, rate in rates.items()}
+
+    def next(self) -> str:
+        """The part whose time is the smallest in proportion to its share; the first of equals."""
+        shares = self.shares
+        return min(self.accounts, key=lambda name: self.accounts[name].spent / shares[name])
+
+    def pay(self, name: str, seconds: float, gain: float) -> None:
+        """After a turn: how long it took, and how much better it made the best solution, as a part of its cost."""
+        fading = 0.5 ** (seconds / self.half)
+        for account in self.accounts.values():
+            account.seconds, account.gain, account.spent = (
+                fading * account.seconds,
+                fading * account.gain,
+                fading * account.spent,
+            )
+        mine = self.accounts[name]
+        mine.spent, mine.seconds, mine.gain = mine.spent + seconds, mine.seconds + seconds, mine.gain + gain
+
+    def drop(self, name: str) -> None:
+        """A part that has nothing left to do."""
+        del self.accounts[name]

@@ -1,0 +1,230 @@
+"""The parts that share the time of one instance: local search, a policy's solutions, parts of solutions that a policy builds anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from gumbeldore.hashing import mix
+from gumbeldore.kits.improving import LocalSearch
+from gumbeldore.policy import Policy
+from gumbeldore.problem import Problem, State, replay
+from gumbeldore.search.deadline import Deadline
+from gumbeldore.search.reconstruction import GOLDEN, PART, continued
+from gumbeldore.search.samplers import BeamSearch, Sampler
+from gumbeldore.solving.effort import Limits
+from gumbeldore.solving.found import (
+    KEPT,
+    LOCAL,
+    PARTS_ANEW,
+    PARTS_LOCAL,
+    POLICY,
+    POLICY_LOCAL,
+    Candidate,
+    Improvement,
+    Share,
+    merged,
+)
+from gumbeldore.solving.jobs import Group, Job
+from gumbeldore.solving.search import device_of, streams
+
+FIRST_SHARE = 0.4
+"""A policy that has no first solution after this part of the time has no further turns."""
+FORMS = 8
+"""So many forms of the best solution are built anew side by side."""
+MOST = 100
+"""At most so many actions are built anew."""
+WIDTH = 2
+"""Of the beam that builds them."""
+
+
+@dataclass
+class Incumbent:
+    """The best solutions of an instance, and who found them when."""
+
+    job: Job
+    start: float = field(default_factory=lambda: monotonic())
+    best: list[Candidate] = field(default_factory=list)
+    improvements: tuple[Improvement, ...] = ()
+    shares: dict[str, Share] = field(default_factory=dict)
+
+    @property
+    def elapsed(self) -> float:
+        return monotonic() - self.start
+
+    @property
+    def actions(self) -> list[int]:
+        return self.best[0][0]
+
+    @property
+    def cost(self) -> float:
+        return self.best[0][1] if self.best else float("inf")
+
+    def offer(self, actions: Sequence[int], by: str, cost: float | None = None) -> bool:
+        """Takes a solution; returns whether it is better than all before."""
+        cost = self.job.cost(actions) if cost is None else cost
+        own, gain = self.shares.get(by, Share(by)), 0.0
+        better = cost < self.cost
+        if better:
+            gain = self.cost - cost if self.best else 0.0
+            self.improvements += (Improvement(by, cost, self.elapsed),)
+        self.best = merged(self.best, [(list(actions), cost)])
+        least = cost if own.cost is None else min(own.cost, cost)
+        self.shares[by] = Share(by, least, own.seconds, own.turns, own.gain + gain)
+        return better
+
+    def spent(self, by: str, seconds: float) -> None:
+        own = self.shares.get(by, Share(by))
+        self.shares[by] = Share(by, own.cost, own.seconds + seconds, own.turns + 1, own.gain)
+
+
+@runtime_checkable
+class Part(Protocol):
+    """One of several that work on an instance, in turns."""
+
+    name: str
+
+    def turn(self, best: Incumbent, seconds: float) -> bool:
+        """Works for about so many seconds, and offers what it finds; returns whether it may have another turn."""
+        ...
+
+
+@dataclass
+class Improving:
+    """The local search, which goes on from the best solution, with its own perturbations."""
+
+    search: LocalSearch
+    name: str = LOCAL
+    cost: float = float("inf")  # of its own best
+
+    def turn(self, best: Incumbent, seconds: float) -> bool:
+        if best.cost < self.cost:
+            self.search.offer(best.actions)
+        self.search.run(seconds=seconds)
+        best.offer(self.search.actions, LOCAL)
+        self.cost = best.cost
+        return True
+
+
+@dataclass
+class PolicySide:
+    """What the two parts that ask a policy have in common."""
+
+    group: Group
+    policy: Policy[Any]
+    end: float  # of the clock
+    memory: int
+    deadline: Deadline = field(default_factory=Deadline)
+    sequences: int = 0
+    turns: int = 0
+
+    def __post_init__(self) -> None:
+        self.problem: Problem[Any]
+        self.state: State
+        self.problem, self.state = self.group.initial(device_of(self.policy))
+
+    @property
+    def evaluations(self) -> int:
+        return self.deadline.rows
+
+    @property
+    def seed(self) -> int:
+        return self.group.seeds[0] + self.turns
+
+    def improve(self, best: Incumbent, actions: list[int], seconds: float, by: str) -> None:
+        """A short local search from a solution of the policy."""
+        make = best.job.kit.local_search
+        if make is not None and seconds > 0:
+            search = make(best.job.given, self.seed % (1 << 31), actions)
+            search.run(seconds=seconds)
+            best.offer(search.actions, by)
+
+
+class Sampling(PolicySide):
+    """Solutions of a policy by a sampler, and local search from the best that it has not seen."""
+
+    name = POLICY
+
+    def __init__(self, group: Group, policy: Policy[Any], end: float, sampler: Sampler, first: float, refines: bool) -> None:
+        """`first`: when the first solution must be there, by the clock."""
+        super().__init__(group, policy, end, sampler.memory)
+        self.first, self.refines, self.seen = first, refines, set[tuple[int, ...]]()
+        seeds, limits = torch.tensor(group.seeds, device=self.state.device), Limits(1.0, repeat=True)
+        self.streams = streams(self.problem, policy, sampler, self.state, seeds, limits, self.deadline)
+        self.stream: Iterator[Any] = next(self.streams)
+
+    def turn(self, best: Incumbent, seconds: float) -> bool:
+        begin, self.turns = monotonic(), self.turns + 1
+        self.deadline.at = min(self.end, self.first) if self.sequences == 0 else self.end
+        found = self._round()
+        if found is None:
+            return False
+        fresh = self._fresh(best, found)
+        if fresh and self.refines:
+            took = monotonic() - begin
+            self.improve(best, fresh, min(max(took, seconds), self.end - monotonic()), POLICY_LOCAL)
+        return monotonic() < self.end
+
+    def _round(self) -> Any:
+        """What the policy has found after another round; None if its time is up."""
+        for _ in range(2):
+            if (found := next(self.stream, None)) is not None:
+                return found
+            if monotonic() >= self.deadline.at or (following := next(self.streams, None)) is None:
+                return None
+            self.stream = following
+        return None
+
+    def _fresh(self, best: Incumbent, found: Any) -> list[int] | None:
+        """The best solution that is new; all that are better than those before are offered."""
+        top = found.top(KEPT)
+        self.sequences += 1
+        for sequence, objective, filled in zip(
+            top.actions[0].tolist(), top.objective[0].tolist(), top.filled[0].tolist(), strict=True
+        ):
+            actions = [action for action in sequence if action >= 0]
+            if filled and tuple(actions) not in self.seen:
+                self.seen.add(tuple(actions))
+                best.offer(actions, POLICY, best.job.cost(actions, objective))
+                return actions
+        return None
+
+
+class Rebuilding(PolicySide):
+    """The best solution in other forms, whose last actions a policy chooses anew; and local search from the best of what results."""
+
+    name = PARTS_ANEW
+
+    def turn(self, best: Incumbent, seconds: float) -> bool:
+        begin, self.turns = monotonic(), self.turns + 1
+        self.deadline.at = self.end
+        built = self._built(best.actions)
+        if built is None:
+            return False
+        actions = min(built, key=best.job.cost)
+        best.offer(actions, PARTS_ANEW)
+        self.improve(best, actions, min(max(monotonic() - begin, seconds), self.end - monotonic()), PARTS_LOCAL)
+        return monotonic() < self.end
+
+    def _built(self, solution: list[int]) -> list[list[int]] | None:
+        """Solutions with a part that is new; None if the time is up."""
+        rows = torch.zeros(FORMS, dtype=torch.long, device=self.state.device)
+        state = self.state.rows(rows)
+        actions = torch.tensor(solution, device=rows.device).expand(FORMS, -1)
+        numbers = self.turns * FORMS + torch.arange(FORMS, device=rows.device)
+        form = self.problem.reencoded(state, actions, seeds=mix(self.group.seeds[0] + numbers))
+        whole = (form.actions >= 0).sum(1)
+        share = PART[0] + (PART[1] - PART[0]) * (numbers * GOLDEN % 1)
+        kept = (whole - (share * whole).ceil().long().clamp(min=2, max=MOST)).clamp(min=0)
+        there = replay(self.problem, form.state, form.actions, kept)
+        stream = BeamSearch(WIDTH, self.memory).stream(self.problem, self.policy, there, numbers, self.deadline)
+        if (found := next(stream, None)) is None:
+            return None
+        self.sequences += FORMS
+        last = found.best_actions
+        new = self.problem.inverse_transform(state, form.tag, continued(form.actions, kept, last))
+        return [[action for action in sequence if action >= 0] for sequence in new.tolist()]

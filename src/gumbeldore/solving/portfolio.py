@@ -1,0 +1,123 @@
+"""One instance, and all who can work on it: a plain start, local search at once, then whoever gains most per second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Any
+
+from gumbeldore.policy import Policy
+from gumbeldore.search.reconstruction import can_reconstruct
+from gumbeldore.search.samplers import Sampler
+from gumbeldore.solving.credit import Credit
+from gumbeldore.solving.effort import Limits, PartName
+from gumbeldore.solving.found import LOCAL, PARTS_ANEW, POLICY, START, Found
+from gumbeldore.solving.jobs import Group
+from gumbeldore.solving.parts import FIRST_SHARE, Improving, Incumbent, Part, PolicySide, Rebuilding, Sampling
+from gumbeldore.solving.search import REPORTED, Report, silent
+
+WHOLE = 1000
+"""Instances of more actions are not solved by a policy as a whole: that would take most of the time."""
+AT_ONCE = 0.1
+"""Seconds of the first local search, at most; and of the time that there is, `SHARE_AT_ONCE`."""
+SHARE_AT_ONCE = 0.1
+TURN, SHORTEST, LONGEST = 0.01, 0.01, 0.25
+"""A turn is such a part of the time, within these limits in seconds."""
+STALLED = 0.8
+"""A search with patience ends when this part of its time has brought nothing."""
+
+
+class Portfolio:
+    """Iterate over it: it yields what is found after each turn, until the time is up."""
+
+    def __init__(
+        self,
+        group: Group,
+        policy: Policy[Any] | None,
+        sampler: Sampler,
+        limits: Limits,
+        parts: Sequence[PartName],
+        report: Report = silent,
+    ) -> None:
+        self.group, self.policy, self.sampler, self.limits, self.names = group, policy, sampler, limits, parts
+        self.report, self.reported = report, 0.0
+        self.job = group.jobs[0]
+        self.best = Incumbent(self.job)
+        self.seconds = limits.seconds or float("inf")
+        self.end = self.best.start + self.seconds
+        self.parts: dict[str, Part] = {}
+        self.asked: list[PolicySide] = []
+
+    def __iter__(self) -> Iterator[list[Found]]:
+        self._begin()
+        yield [self.found]
+        turn = min(LONGEST, max(SHORTEST, TURN * self.seconds))
+        if LOCAL in self.parts:
+            self._turn(LOCAL, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
+            yield [self.found]
+        self._ask()
+        credit = Credit(list(self.parts), self.seconds)
+        while credit.accounts and not self.over:
+            name = credit.next()
+            before, begin = self.best.cost, monotonic()
+            again = self._turn(name, min(turn, self.end - begin))
+            credit.pay(name, monotonic() - begin, (before - self.best.cost) / max(abs(before), 1e-12))
+            if not again:
+                credit.drop(name)
+            yield [self.found]
+
+    @property
+    def over(self) -> bool:
+        elapsed = self.best.elapsed
+        if elapsed >= self.seconds:
+            return True
+        if self.limits.patience is None or elapsed < self.limits.patience:
+            return False
+        return elapsed - self.best.improvements[-1].seconds > STALLED * elapsed
+
+    @property
+    def found(self) -> Found:
+        """All that is known so far."""
+        evaluations, sequences = (sum(getattr(part, of) for part in self.asked) for of in ("evaluations", "sequences"))
+        return Found(
+            list(self.best.best),
+            sequences,
+            float("nan"),
+            evaluations,
+            0,
+            self.best.elapsed,
+            self.best.improvements,
+            tuple(self.best.shares.values()),
+        )
+
+    def _begin(self) -> None:
+        """A solution, given or plain."""
+        make, begin = self.job.kit.need("local search", "local_search"), self.job.begin
+        search = make(self.job.given, self.group.seeds[0] % (1 << 31), begin)
+        self.best.offer(list(begin) if begin is not None else search.actions, START)
+        self.best.spent(START, self.best.elapsed)
+        if "local-search" in self.names:
+            self.parts[LOCAL] = Improving(search)
+
+    def _ask(self) -> None:
+        """The parts that need the policy, if there is one and the instance is small enough."""
+        if self.policy is None or len(self.best.actions) > WHOLE:
+            return
+        if "policy" in self.names:
+            first = self.best.start + FIRST_SHARE * self.seconds
+            refines = "local-search" in self.names
+            self.parts[POLICY] = Sampling(self.group, self.policy, self.end, self.sampler, first, refines)
+        if "reconstruction" in self.names:
+            rebuilding = Rebuilding(self.group, self.policy, self.end, self.sampler.memory)
+            if can_reconstruct(rebuilding.problem):
+                self.parts[PARTS_ANEW] = rebuilding
+        self.asked = [part for part in self.parts.values() if isinstance(part, PolicySide)]
+
+    def _turn(self, name: str, seconds: float) -> bool:
+        begin = monotonic()
+        again = self.parts[name].turn(self.best, seconds)
+        self.best.spent(name, monotonic() - begin)
+        if (now := monotonic()) - self.reported >= REPORTED:
+            self.reported = now
+            self.report(min(0.99, self.best.elapsed / self.seconds))
+        return again
