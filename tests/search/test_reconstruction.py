@@ -235,3 +235,11 @@ def test_only_filled_slots_are_added() -> None:
     assert more.filled.tolist() == [[True, True], [True, False]]
     assert more.best_objective[0] == 1
     assert torch.equal(more.best_actions[1], greedy.best_actions[1])
+
+
+def test_there_are_as_many_chains_as_asked_for_also_of_fewer_solutions():
+    """Otherwise their number would grow with the search, and differ between instances of a batch."""
+    actions, objective = torch.arange(6).view(1, 3, 2), torch.tensor([[-2.0, -1.0, -3.0]])
+    best, value = best_apart(actions, objective, 5)
+    assert value.tolist() == [[-1.0, -2.0, -3.0, -1.0, -1.0]]
+    assert best[0, 3].tolist() == [2, 3]

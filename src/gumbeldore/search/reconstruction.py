@@ -141,7 +141,7 @@ def best_apart(
     again = value[:, 1:] >= value[:, :-1] - GAIN * value[:, :-1].abs()
     value = value.masked_fill(pad(again, (1, 0), value=False), -torch.inf)
     place = value.sort(dim=1, descending=True, stable=True).indices[:, :count]
-    place = place.where(value.gather(1, place) > -torch.inf, 0)
+    place = pad(place.where(value.gather(1, place) > -torch.inf, 0), (0, count - place.shape[1]))
     slot = order.gather(1, place)
     return actions.gather(1, slot[..., None].expand(-1, -1, actions.shape[2])), objective.gather(1, slot)
 
