@@ -40,7 +40,7 @@ LOCAL_SEARCH = Path("src/gumbeldore/local_search/compiled")
 local_search = Extension(
     "gumbeldore.local_search._compiled",
     sorted(str(source) for source in LOCAL_SEARCH.glob("*.cpp")),
-    extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=off", *OPENMP],
+    extra_compile_args=["-std=c++17", "-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", *OPENMP],
     extra_link_args=OPENMP,
     include_dirs=[str(BOUNDARY)],
     depends=headers(LOCAL_SEARCH),

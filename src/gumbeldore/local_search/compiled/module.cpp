@@ -1,6 +1,7 @@
 // The module, and what Python may call of it.
 
-#include "entries.h"
+#include "searches.h"
+#include "tour_search.h"
 
 PyMODINIT_FUNC PyInit__compiled(void) {
     using boundary::entry;
@@ -10,6 +11,14 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<improve_schedules>("improve_schedules(times, machines, seeds, rounds, kept, actions)"),
         entry<bound_paths>("bound_paths(points, counts, rounds, stride, tries, more_rounds, more_stride, threads, result, scales)"),
         entry<look_ahead_by_savings>("look_ahead_by_savings(points, demands, capacity, counts, near, far, close, threads, result)"),
+        entry<plane_distances>("plane_distances(points, rule)"),
+        entry<matrix_distances>("matrix_distances(matrix, whole)"),
+        entry<path_cost>("path_cost(distances, nodes)"),
+        entry<tour_search>("tour_search(distances, seed, tour)"),
+        entry<run_tours>("run_tours(search, work, seconds)"),
+        entry<best_tour>("best_tour(search, tour)"),
+        entry<offer_tour>("offer_tour(search, tour)"),
+        entry<stop<TourSearch>>("stop_tours(search)"),
         boundary::END,
     };
     static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_compiled", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};

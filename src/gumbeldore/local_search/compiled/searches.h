@@ -1,0 +1,23 @@
+// Searches that stay in memory between calls of Python: they go on where they were, and know the best they found.
+#pragma once
+
+#include "distances.h"
+#include "entries.h"
+
+using boundary::Borrowed;
+using boundary::Held;
+
+constexpr double FARTHEST = 1e12;  // coordinates and entries of matrices, so that sums of whole distances are exact
+
+std::unique_ptr<Held<Distances>> plane_distances(View<const double, 2> points, int64_t rule);
+std::unique_ptr<Held<Distances>> matrix_distances(View<const double, 2> matrix, bool whole);
+double path_cost(Held<Distances> *distances, View<const int64_t, 1> nodes);
+
+class TourSearch;
+std::unique_ptr<Held<TourSearch>> tour_search(Held<Distances> *distances, int64_t seed, std::optional<View<const int64_t, 1>> tour);
+int64_t run_tours(Borrowed<TourSearch> search, int64_t work, double seconds);
+double best_tour(Borrowed<TourSearch> search, View<int64_t, 1> tour);
+bool offer_tour(Borrowed<TourSearch> search, View<const int64_t, 1> tour);
+
+// Asks a search that runs in another thread to return.
+template <class Search> void stop(Held<Search> *search) { search->stopped = true; }
