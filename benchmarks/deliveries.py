@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("policy", type=Path)
     parser.add_argument("--customers", type=int, default=50)
     parser.add_argument("--capacity", type=int, default=40)
-    parser.add_argument("--order", default="farthest", help="that of the policy's training")
+    parser.add_argument("--order", default="given", help="that of the policy's training")
     parser.add_argument("--instances", type=int, default=100)
     parser.add_argument("--effort", type=int, default=30, help="attempts per customer of the labels")
     parser.add_argument("--hot", type=float, default=local_search.HOT, help="the temperature at which they begin")

@@ -48,14 +48,13 @@ LONG = 300  # attempts per item of the local search that gaps refer to
 Tree = dict[str, Any]
 Job = tuple[str, str, int, float, int]  # case, recipe, seed, minutes, validation instances
 
-ROUTES = {"policy": {"d": 64, "layers": 3, "heads": 4, "ff": 256, "local": 0, "frame": 0}}
-DELIVERIES = {"policy": {**ROUTES["policy"], "loads": 0}}
+ROUTES = {"policy": {"d": 64, "layers": 3, "heads": 4, "ff": 256}}
 SHOPS = {"policy": {"d": 64, "pairs": 2, "heads": 8, "ff": 256}}
 CASES: dict[str, tuple[str, Tree]] = {
     "tsp20": ("tsp", {"problem": {"cities": 20}, **ROUTES}),
     "tsp50": ("tsp", {"problem": {"cities": 50}, **ROUTES}),
-    "cvrp20": ("cvrp", {"problem": {"customers": 20, "capacity": 30, "order": "fullest"}, **DELIVERIES}),
-    "cvrp50": ("cvrp", {"problem": {"customers": 50, "capacity": 40, "order": "fullest"}, **DELIVERIES}),
+    "cvrp20": ("cvrp", {"problem": {"customers": 20, "capacity": 30, "order": "fullest"}, **ROUTES}),
+    "cvrp50": ("cvrp", {"problem": {"customers": 50, "capacity": 40, "order": "fullest"}, **ROUTES}),
     "jssp6": ("jssp", {"problem": {"jobs": 6, "machines": 6}, **SHOPS}),
     "jssp10": ("jssp", {"problem": {"jobs": 10, "machines": 10}, **SHOPS}),
 }
@@ -73,16 +72,16 @@ SAMPLED: Tree = {  # the paper's again, of policies that begin well
     "sampler": {"first_round_deterministic": True},
     "training": {**SMALL["training"], "batches": 100, "learning_rate": 3e-4},
 }
-FRAME: Tree = {"policy": {"frame": 1}}  # routes
-WINDOWS: Tree = {"policy": {"local": 1}}  # routes
-SUCCESSORS: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.5}}  # shops
-BOUNDS: Tree = {"policy": {"bounds": 1}}
-SAVINGS: Tree = {"policy": {"savings": 1}}  # deliveries
-ACTIVE: Tree = {"policy": {"active": 1}}  # shops
+SUCCESSORS: Tree = {"policy": {"successor_weight": 0.5}}  # shops
+ACTIVE: Tree = {"policy": {"actions": "active"}}  # shops
 GIVEN: Tree = {"problem": {"order": "given"}}  # deliveries
-FAR: Tree = {"problem": {"order": "farthest"}}  # deliveries
-LOADS: Tree = {"policy": {"loads": 1}}  # deliveries
-FOLLOWING: Tree = {"policy": {"pointer": 1}, "training": {"successor_weight": 0.3}}  # deliveries
+
+
+def features(*names: str) -> Tree:
+    return {"policy": {"features": list(names)}}
+
+
+WINDOWS, FRAME = features("distance-bias"), features("distance-bias", "frame")  # routes
 
 
 def starts(problem: str) -> Tree:
@@ -102,20 +101,15 @@ def recipes(problem: str) -> dict[str, list[Tree]]:
         "window": [PLAIN, POLISH, start, SMALL, RECOVER, KEPT],
     }
     if problem == "jssp":
-        shops = {"bounds": [BOUNDS], "active": [ACTIVE], "all": [BOUNDS, ACTIVE]}
+        bounds = features("bounds")
+        shops = {"bounds": [bounds], "active": [ACTIVE], "all": [bounds, ACTIVE]}
         return {**found, **{name: [*found["recover"], *more] for name, more in shops.items()}}
-    framed, begun = [*found["window"], FRAME], [PLAIN, SAMPLED, WINDOWS, FRAME, KEPT]
+    framed, begun = [*found["window"], FRAME], [PLAIN, SAMPLED, KEPT]
+    told = {name: features("distance-bias", "frame", name) for name in ("bounds", "loads", "savings")}
     if problem == "tsp":
-        return {**found, "frame": framed, "bounds": [*framed, BOUNDS], "all": [*begun, BOUNDS]}
-    deliveries = {
-        "order": [FAR],
-        "loads": [LOADS],
-        "follow": [FOLLOWING],
-        "petals": [FAR, LOADS, FOLLOWING],
-        "savings": [FAR, SAVINGS],
-    }
-    named = {name: [*framed, *more] for name, more in deliveries.items()}
-    return {**found, "frame": framed, **named, "all": [*begun, SAVINGS, GIVEN]}
+        return {**found, "frame": framed, "bounds": [*framed, told["bounds"]], "all": [*begun, told["bounds"]]}
+    named = {name: [*framed, told[name]] for name in ("loads", "savings")}
+    return {**found, "frame": framed, **named, "all": [*begun, told["savings"], GIVEN]}
 
 
 SAYS = {
@@ -126,14 +120,11 @@ SAYS = {
     "recover": "... and recoveries",
     "window": "... and solutions of the last eight epochs, improved or not",
     "frame": "... and nodes seen from the current one (routes)",
-    "order": "`frame` and the subtour with the farthest end first (cvrp)",
     "loads": "`frame` and what fits, what is left, directions from the depot (cvrp)",
-    "follow": "`frame` and what follows each customer (cvrp)",
-    "petals": "`frame` and these three",
-    "savings": "`order` and what the savings heuristic would do, now and after each of some actions (cvrp)",
+    "savings": "`frame` and what the savings heuristic would do, now and after each of some actions (cvrp)",
     "bounds": "`frame` and what spanning trees say (tsp); `recover` and lower bounds (shops)",
     "active": "`recover` and active schedules only (shops)",
-    "all": "GD 16x2 without local search, by networks that are told `bounds` (tsp) or `savings` (cvrp); `bounds` and `active` (shops)",
+    "all": "GD 16x2 without local search, by networks with `bounds` (tsp) or `savings` (cvrp); `bounds` and `active` (shops)",
 }
 
 

@@ -82,9 +82,9 @@ def main() -> None:
         saved = load_state(given.run / "checkpoint.pt")
         policy.load_state_dict(saved["averaged"])
         header["epoch"] = str(saved["epoch"])
-    if policy.config.get("pointer"):  # only training needs that head
-        lean = type(policy)(**{**policy.config, "pointer": 0})
-        lean.load_state_dict({key: value for key, value in policy.state_dict().items() if not key.startswith("pointer.")})
+    if policy.config.get("successor_weight"):  # only training needs that head
+        lean = type(policy).from_config({**policy.config, "successor_weight": 0.0})
+        lean.load_state_dict({name: policy.state_dict()[name] for name in lean.state_dict()})
         policy = lean
     path = folder / f"{given.name}.safetensors"
     save_policy(path, policy, **{name: header[name] for name in ("problem", "epoch", "trained_on") if name in header})

@@ -48,7 +48,7 @@ TRAININGS = (
         "small",
         early=2,
         changes={
-            "policy": {"local": 1, "heads": 4},
+            "policy": {"features": ["distance-bias"], "heads": 4},
             "sampler": ONE_SAMPLE,
             "training": {**SHORT, "instances": 200, "batch_size": 128, "polish": 20},
             "validation": {"instances": 100},

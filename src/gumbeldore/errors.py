@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from functools import cache
+
 
 class GumbeldoreError(Exception):
     """Base of all errors that the library raises on purpose."""
@@ -13,6 +16,10 @@ class SettingsError(GumbeldoreError, ValueError):
 
 class ContractError(GumbeldoreError, ValueError):
     """A problem or a policy broke the contract (NaN logits, a mask without actions, a non-finite objective, ...)."""
+
+
+class NotFiniteError(ContractError):
+    """The logits of a policy, or its loss, are no numbers."""
 
 
 class CheckpointError(GumbeldoreError, ValueError):
@@ -41,3 +48,9 @@ def require_positive(**numbers: int) -> None:
     """Raises a `SettingsError` for the first of these numbers that is below 1."""
     for name, number in numbers.items():
         require(number >= 1, f"`{name}` must be at least 1, got {number}.")
+
+
+@cache
+def notice(message: str) -> None:
+    """Says something on one line, once: that an old name of a setting is read as a new one, say."""
+    logging.getLogger("gumbeldore").warning(message)

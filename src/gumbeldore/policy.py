@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.errors import ContractError
-from gumbeldore.problem import State
+from gumbeldore.problem import Examples, Problem, S, State
 
 S_contra = TypeVar("S_contra", bound=State, contravariant=True)
 
@@ -18,7 +18,8 @@ class Policy(Protocol[S_contra]):
     """Anything that maps rows to logits. Networks are `torch.nn.Module`s that implement these methods.
 
     Optionally `row_bytes(state) -> int` says how much memory a forward pass needs per row, or keeps if gradients are recorded;
-    a search then calls the policy with as many rows as fit into its memory setting.
+    a search then calls the policy with as many rows as fit into its memory setting. And `mask(state)` narrows the problem's mask to the
+    policy's own action space, as in `Network`; an action must be left in every unfinished row.
     """
 
     def prepare(self, state: S_contra) -> Any:
@@ -37,14 +38,28 @@ def rows_within(policy: Any, state: State, memory: int) -> int:
 
 
 class Network(nn.Module):
-    """A policy with weights. `config` holds its constructor's arguments, so that a file of weights can reconstruct it.
+    """A policy with weights. `config` says how it was made, in terms of JSON, so that `from_config` can make one like it."""
 
-    `addable` names those of them that may be switched on for weights that were trained without (`--from`): what they add must not change
-    the logits before it is trained.
-    """
+    config: dict[str, Any]
 
-    config: dict[str, int]
-    addable: ClassVar[tuple[str, ...]] = ()
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """A network with fresh weights. By default `config` holds the constructor's arguments."""
+        return cls(**config)
+
+    @classmethod
+    def upgraded(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """The `config` of a file that an older version may have written, as it would be now."""
+        return dict(config)
+
+    def upgraded_weights(self, weights: Mapping[str, Float[Tensor, "..."]]) -> Mapping[str, Float[Tensor, "..."]]:
+        """Weights of such a file, by the names that they have now."""
+        return weights
+
+    def goes_on_from(self, config: Mapping[str, Any]) -> bool:
+        """Whether the weights of a network made by that `config` are fit to go on with (`--from`). What this one has in addition must not
+        change the logits before it is trained."""
+        return config == self.config
 
     def prepare(self, state: Any) -> Any:
         """Nothing by default."""
@@ -54,11 +69,18 @@ class Network(nn.Module):
         """Complete solutions of initial states in the form in which this policy builds them, for `imitate`; by default they are in it."""
         return actions
 
-    def taught(
-        self, state: Any, successor: Int[Tensor, "row item"]
-    ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:
-        """The logits of a call, and how badly each row predicts what follows its items (`Examples.successor`): the mean negative
-        log-probability over the items that have a successor, 0 where none has. For training only, in one pass."""
-        raise ContractError(
-            f"`successor_weight` must be 0 for {type(self).__name__}: it cannot predict what follows an item. Give it a method `taught`."
-        )
+    def mask(self, state: Any) -> Bool[Tensor, "row action"] | None:
+        """The actions that it chooses among, if these are fewer than the problem's (its action space); None: all that are allowed."""
+        return None
+
+    def loss(self, examples: Examples[Any]) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"] | None]:
+        """For training, in one pass: the logits of a call, and an auxiliary loss of each row, to be made small beside the negative
+        log-probability of its action. None by default."""
+        return self(examples.state, self.prepare(examples.state)), None
+
+
+def allowed(problem: Problem[S], policy: Any, state: S) -> Bool[Tensor, "row action"]:
+    """The actions that a policy chooses among: those that the problem allows, and its action space, if it has one of its own."""
+    mask, space = problem.mask(state), getattr(policy, "mask", None)
+    own = None if space is None else space(state)
+    return mask if own is None else mask & own

@@ -123,8 +123,8 @@ def shapes(state: State) -> tuple[tuple[int, ...], ...]:
 class Examples(Generic[S]):
     """Training examples: predict `action` in `state`, row by row.
 
-    `successor` is optional: for every item of a row (city, customer, operation) the one that follows it in the solution, -1 where
-    none does or none is to be learned. A network may be taught these too (`Network.taught`), so that a pass carries many targets.
+    `successor` is optional, for an auxiliary loss (`Network.loss`): for every item of a row, an operation say, the one that follows it in
+    the solution, -1 where none does or none is to be learned.
     """
 
     state: S
@@ -140,6 +140,10 @@ class Examples(Generic[S]):
         """Some of the examples, with their instances only."""
         state = self.state.rows(part).compact()
         return replace(self, state=state, **{name: each[part] for name, each in self.targets().items()})
+
+    def chosen(self, rows: Int[Tensor, " chosen"]) -> Examples[S]:
+        """Some of the examples; their instances are shared."""
+        return replace(self, state=self.state.rows(rows), **{name: each[rows] for name, each in self.targets().items()})
 
     def targets(self) -> dict[str, Tensor]:
         """All that is known but the states, by name."""

@@ -17,7 +17,6 @@ TRAINED = [(case, recipe) for case, (problem, _) in CASES.items() for recipe in 
 OFF = (
     "polish",
     "recoveries",
-    "successor_weight",
     "window",
     "averaging",
     "final_learning_rate",
@@ -32,26 +31,24 @@ def test_every_recipe_of_every_case_has_settings(case: str, recipe: str) -> None
     routes, best = problem != "jssp", recipe == "all"
     assert settings.training.seed == 3
     assert settings.training.polish == (0 if recipe == "plain" or (routes and best) else 4)
-    framed = routes and recipe in ("frame", "bounds", "order", "loads", "follow", "petals", "savings", "all")
+    framed = routes and recipe in ("frame", "bounds", "loads", "savings", "all")
     assert settings.training.window == (8 if framed or recipe == "window" else None)
-    assert getattr(settings.policy, "frame", 0) == int(framed)
-    assert getattr(settings.policy, "bounds", 0) == int(problem != "cvrp" and recipe in ("bounds", "all"))
+    features = settings.policy.features
+    assert ("frame" in features) == framed
+    assert ("bounds" in features) == (problem != "cvrp" and recipe in ("bounds", "all"))
     if problem == "cvrp":
-        orders = {"order": "farthest", "petals": "farthest", "savings": "farthest", "all": "given"}
-        assert settings.problem.order == orders.get(recipe, "fullest")
-        assert settings.policy.loads == int(recipe in ("loads", "petals"))
-        assert settings.policy.savings == int(recipe in ("savings", "all"))
+        assert settings.problem.order == ("given" if recipe == "all" else "fullest")
+        assert ("loads" in features, "savings" in features) == (recipe == "loads", recipe in ("savings", "all"))
     if problem == "jssp":
-        assert settings.policy.active == int(recipe in ("active", "all"))
+        assert (settings.policy.actions == "active") == (recipe in ("active", "all"))
 
 
 @pytest.mark.parametrize("case", list(CASES))
 def test_the_plain_recipe_has_nothing_of_what_came_after_the_paper(case: str) -> None:
     settings, paper = settings_of(case, "plain", seed=0), TrainingSettings()
     assert {name: getattr(settings.training, name) for name in OFF} == {name: getattr(paper, name) for name in OFF}
-    assert not any(
-        getattr(settings.policy, name, 0) for name in ("pointer", "local", "frame", "loads", "savings", "bounds", "active")
-    )
+    assert settings.policy.features == ()
+    assert (getattr(settings.policy, "actions", "all"), getattr(settings.policy, "successor_weight", 0)) == ("all", 0)
     assert (settings.sampler.method, settings.sampler.p_min) == ("gumbeldore", 1.0)
 
 

@@ -15,7 +15,7 @@ from small_runs import new_run, resumed, weights, words
 from gumbeldore.cli import main
 from gumbeldore.io.instance_files import write_instances
 from gumbeldore.io.policy_files import load_policy, save_policy
-from gumbeldore.policies import TSPPolicy
+from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.runs.environment import commit
 from gumbeldore.training.checkpoint import load_state, read_metrics, save_state
@@ -118,12 +118,16 @@ def test_the_commit_is_named_with_a_mark_for_changes(tmp_path):
 
 
 def aged(folder: Path) -> None:
-    """A run as it would be if it had been made before `frame`, `bounds` and `window` were known."""
+    """A run as it would be if it had been made before features were objects, and before `window` was known."""
     settings = json.loads((folder / "settings.json").read_text())
     state = load_state(folder / "checkpoint.pt")
     for record in (settings, state["run"]):
-        del record["policy"]["frame"], record["policy"]["bounds"], record["training"]["window"]
+        assert record["policy"].pop("features") == ["distance-bias"]
+        record["policy"] |= {"local": 1, "pointer": 0}
+        record["training"] |= {"successor_weight": 0.0}
+        del record["training"]["window"]
     del state["settings"]["window"]
+    state["settings"]["successor_weight"] = 0.0
     (folder / "settings.json").write_text(json.dumps(settings))
     save_state(folder / "checkpoint.pt", state)
 
@@ -131,7 +135,7 @@ def aged(folder: Path) -> None:
 @pytest.fixture
 def old(tmp_path) -> Path:
     """A run with settings that the preset has changed since."""
-    assert new_run(tmp_path / "old", 2, "--policy.frame", "0", "--policy.bounds", "0", "--training.window", "None") == 0
+    assert new_run(tmp_path / "old", 2, "--policy.features", "distance-bias", "--training.window", "None") == 0
     aged(tmp_path / "old")
     return tmp_path / "old"
 
@@ -143,32 +147,33 @@ def test_a_run_that_is_older_than_a_setting_is_repeated_and_resumed_without_it(o
     assert main(["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]) == 0
     assert len(results(old)) == 3
     settings = json.loads((old / "settings.json").read_text())
-    assert (settings["policy"]["frame"], settings["policy"]["bounds"], settings["training"]["window"]) == (0, 0, None)
+    assert (settings["policy"]["features"], settings["training"]["window"]) == (["distance-bias"], None)
 
 
 def test_a_run_that_is_older_than_a_setting_is_not_resumed_with_it(old, capsys):
     resume = ["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]
-    assert main([*resume, "--policy.frame", "1"]) == 2
+    assert main([*resume, "--policy.features", "frame"]) == 2
     assert "other settings (policy)" in words(capsys.readouterr().err)
     assert main([*resume, "--training.window", "4"]) == 2
     assert "other settings (window)" in words(capsys.readouterr().err)
 
 
-def test_weights_that_are_older_than_a_size_are_gone_on_with_as_they_are(tmp_path, capsys):
-    policy = TSPPolicy(16, 1, 2, 32, local=1)
-    del policy.config["frame"]
-    save_policy(tmp_path / "old.safetensors", policy, problem="tsp")
-    assert new_run(tmp_path / "new", 1, "--from", str(tmp_path / "old.safetensors")) == 0
-    assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["frame"] == 0
-    assert new_run(tmp_path / "other", 1, "--from", str(tmp_path / "old.safetensors"), "--policy.frame", "1") == 2
+def test_weights_that_are_older_than_features_are_gone_on_with_as_they_are(tmp_path, capsys):
+    given = Path(__file__).parents[1] / "data" / "policies" / "older-tsp-windows.safetensors"
+    assert new_run(tmp_path / "new", 1, "--from", str(given)) == 0
+    assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["features"] == ["distance-bias"]
+    assert new_run(tmp_path / "other", 1, "--from", str(given), "--policy.features", "frame") == 2
     assert "Give it the same class and sizes" in words(capsys.readouterr().err)
 
 
-def test_a_head_for_training_can_be_added_to_given_weights(tmp_path):
-    policy = TSPPolicy(16, 1, 2, 32, local=1, frame=1)
-    save_policy(tmp_path / "lean.safetensors", policy, problem="tsp")
-    grown = ("--policy.pointer", "1", "--training.successor-weight", "0.5", "--training.learning-rate", "1e-30")
-    assert new_run(tmp_path / "new", 1, "--from", str(tmp_path / "lean.safetensors"), *grown) == 0
-    taught = load_policy(tmp_path / "new" / "policy.safetensors")
-    assert taught.config == {**policy.config, "pointer": 1}
-    assert all(torch.equal(taught.state_dict()[name], weight) for name, weight in policy.state_dict().items())
+def test_a_head_for_training_and_bounds_can_be_added_to_given_weights(tmp_path):
+    policy = JSSPPolicy(16, 1, 2, 32)
+    save_policy(tmp_path / "lean.safetensors", policy, problem="jssp")
+    grown = ("--policy.features", "bounds", "--policy.successor-weight", "0.5", "--training.learning-rate", "1e-30")
+    small = ("--problem.jobs", "3", "--problem.machines", "2", "--validation.instances", "4", "--training.epochs", "1")
+    small += ("--training.instances", "4", "--training.batches", "2", "--training.batch-size", "4", "--workers", "0")
+    run = ["train", "jssp", "--folder", str(tmp_path / "new"), "--from", str(tmp_path / "lean.safetensors"), *grown, *small]
+    assert main(run) == 0
+    found = load_policy(tmp_path / "new" / "policy.safetensors")
+    assert found.config == {**policy.config, "features": ["bounds"], "successor_weight": 0.5}
+    assert all(torch.equal(found.state_dict()[name], weight) for name, weight in policy.state_dict().items())

@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from gumbeldore.networks.distance_bias import DistanceBias
 from gumbeldore.networks.frame import centroid, in_frame, turned
+from gumbeldore.networks.routes import CanonicalFrame, RouteFeature
 from gumbeldore.policies import CVRPPolicy, TSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, TSP
@@ -91,7 +93,7 @@ def test_what_is_seen_of_a_row_is_the_same_to_the_last_bit_whatever_other_rows_t
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
 def test_a_framed_policy_of_the_tsp_answers_alike_for_alike_instances(steps: int) -> None:
-    problem, policy = TSP(12), TSPPolicy(16, 2, 2, 32, local=1, frame=1).double()
+    problem, policy = TSP(12), TSPPolicy(16, 2, 2, 32, features=(DistanceBias(), CanonicalFrame())).double()
     state = problem.generate(6, generator=torch.Generator().manual_seed(0))
     state = replace(state, coordinates=state.coordinates.double())
     walked = replay(problem, state, torch.arange(1, 12).expand(6, -1), torch.full((6,), steps))
@@ -101,7 +103,7 @@ def test_a_framed_policy_of_the_tsp_answers_alike_for_alike_instances(steps: int
 
 @pytest.mark.parametrize("steps", [0, 1, 5])
 def test_a_framed_policy_of_the_cvrp_answers_alike_for_alike_instances(steps: int) -> None:
-    problem, policy = CVRP(12, 20), CVRPPolicy(16, 2, 2, 32, local=1, frame=1).double()
+    problem, policy = CVRP(12, 20), CVRPPolicy(16, 2, 2, 32, features=(DistanceBias(), CanonicalFrame())).double()
     state = problem.generate(6, generator=torch.Generator().manual_seed(0))
     state = replace(state, nodes=state.nodes.double())
     walked = replay(problem, state, (2 * torch.arange(12) + 1).expand(6, -1), torch.full((6,), steps))
@@ -109,9 +111,9 @@ def test_a_framed_policy_of_the_cvrp_answers_alike_for_alike_instances(steps: in
     torch.testing.assert_close(policy(walked, None), policy(other, None), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("local", [0, 1])
-def test_rows_of_a_framed_policy_do_not_depend_on_each_other(local: int) -> None:
-    problem, policy = TSP(15), TSPPolicy(32, 2, 2, 64, local=local, frame=1)
+@pytest.mark.parametrize("features", [(CanonicalFrame(),), (DistanceBias(), CanonicalFrame())])
+def test_rows_of_a_framed_policy_do_not_depend_on_each_other(features: tuple[RouteFeature, ...]) -> None:
+    problem, policy = TSP(15), TSPPolicy(32, 2, 2, 64, features=features)
     state = problem.generate(8, generator=torch.Generator().manual_seed(1))
     steps = torch.tensor([0, 3, 9, 1, 12, 5, 5, 2])
     walked = replay(problem, state, torch.arange(1, 15).expand(8, -1), steps)

@@ -29,10 +29,10 @@ PROBLEMS: dict[str, Problem] = {
     "mixture": AnyOf((JSSP(3, 3), JSSP(4, 3))),
 }
 NETWORKS = {
-    "tsp": lambda: TSPPolicy(d=16, layers=1, heads=2, ff=16, pointer=1),
-    "cvrp": lambda: CVRPPolicy(d=16, layers=1, heads=2, ff=16, pointer=1),
-    "jssp": lambda: JSSPPolicy(d=16, pairs=1, heads=2, ff=16, pointer=1),
-    "mixture": lambda: JSSPPolicy(d=16, pairs=1, heads=2, ff=16, pointer=1),
+    "tsp": lambda: TSPPolicy(d=16, layers=1, heads=2, ff=16),
+    "cvrp": lambda: CVRPPolicy(d=16, layers=1, heads=2, ff=16),
+    "jssp": lambda: JSSPPolicy(d=16, pairs=1, heads=2, ff=16, successor_weight=0.5),
+    "mixture": lambda: JSSPPolicy(d=16, pairs=1, heads=2, ff=16, successor_weight=0.5),
 }
 
 
@@ -184,9 +184,7 @@ def test_the_next_route_is_the_fullest_from_either_end() -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_training_recovers_and_resumes_bit_for_bit(name: str) -> None:
     problem = PROBLEMS[name]
-    settings = TrainingSettings(
-        epochs=2, instances=6, batches=4, batch_size=8, learning_rate=1e-3, polish=2, recoveries=3, successor_weight=0.5
-    )
+    settings = TrainingSettings(epochs=2, instances=6, batches=4, batch_size=8, learning_rate=1e-3, polish=2, recoveries=3)
     validation = problem.generate(4, generator=torch.Generator().manual_seed(9))
 
     def run(resume=None):

@@ -51,9 +51,8 @@ def test_the_papers_supervised_settings_are_the_papers(entry):
 def test_the_papers_cvrp_settings_are_the_papers():
     paper = CATALOGUE["cvrp"].settings("paper")
     assert as_plain(paper.policy) == {
-        **{"d": 192, "layers": 9, "heads": 12, "ff": 512, "pointer": 0, "local": 0, "frame": 0},
-        "loads": 0,
-        "savings": 0,
+        **{"d": 192, "layers": 9, "heads": 12, "ff": 512},
+        "features": [],
     }
     assert paper.training_problem == CVRP(100, (40, 100))
     assert paper.validation_problem == CVRP(100, 50)
@@ -68,12 +67,14 @@ def test_the_papers_cvrp_settings_are_the_papers():
 def test_what_the_paper_does_not_have_is_off_in_its_settings(name):
     paper = CATALOGUE[name].settings("paper")
     training = paper.training
-    assert (training.polish, training.successor_weight, training.averaging, paper.stages) == (0, 0.0, 0.0, ())
+    assert (training.polish, training.averaging, paper.stages) == (0, 0.0, ())
+    assert as_plain(paper.policy).get("features", []) == []
 
 
 def test_the_papers_job_shop_settings_are_the_papers():
     paper = CATALOGUE["jssp"].settings("paper")
-    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, "pointer": 0, "bounds": 0, "active": 0}
+    off = {"features": [], "actions": "all", "successor_weight": 0.0}
+    assert as_plain(paper.policy) == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, **off}
     assert paper.training_problem == AnyOf((JSSP(15, 10), JSSP(15, 15), JSSP(15, 20)))
     assert paper.validation_problem == JSSP(20, 20)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 0.05)

@@ -114,10 +114,7 @@ def test_the_papers_tsp_settings_are_the_papers():
         "layers": 9,
         "heads": 8,
         "ff": 512,
-        "pointer": 0,
-        "local": 0,
-        "frame": 0,
-        "bounds": 0,
+        "features": [],
     }
     assert (paper.training.instances, paper.training.batches, paper.training.batch_size) == (1000, 1000, 1024)
     assert (paper.sampler.beam_width, paper.sampler.rounds, paper.sampler.sigma) == (32, 4, 0.3)

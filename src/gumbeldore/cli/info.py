@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gumbeldore.io.policy_files import policy_file, read_weights
+from gumbeldore.io.policy_files import policy_file, read_weights, record_of
 from gumbeldore.io.shipped import manifest_beside, shipped
 from gumbeldore.kits.registry import kit_named, kit_names
 from gumbeldore.solving.policies import is_a_name
@@ -44,7 +44,8 @@ def command(arguments: list[str]) -> None:
 def about(path: Path) -> dict[str, Any]:
     """The header of the file and the manifest beside it, if there is one."""
     weights, header = read_weights(path)
-    config = ", ".join(f"{name}={value}" for name, value in json.loads(header.pop("config", "{}")).items())
+    config = ", ".join(f"{name}={value}" for name, value in record_of(header, "config", path).items())
+    header.pop("config", None)
     facts: dict[str, Any] = {
         "file": str(path),
         "problem": header.pop("problem", None),
@@ -52,7 +53,8 @@ def about(path: Path) -> dict[str, Any]:
         "weights": sum(tensor.numel() for tensor in weights.values()),
     }
     if "trained_on" in header:
-        facts["trained_on"] = json.loads(header.pop("trained_on"))
+        facts["trained_on"] = record_of(header, "trained_on", path)
+        del header["trained_on"]
     return {name: value for name, value in {**facts, **header, **manifest_beside(path)}.items() if value is not None}
 
 

@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from gumbeldore.errors import CheckpointError
+from gumbeldore.errors import CheckpointError, notice
 from gumbeldore.files import write_atomically
 from gumbeldore.kits import registry as finding
 from gumbeldore.policy import Network
@@ -46,17 +46,46 @@ def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> 
             f"{path} holds a policy of the class {name!r}, which is in no kit that is installed. "
             f"For a class of your own call `load_policy(path, policy_class=...)`."
         )
-    try:
-        policy = network(**json.loads(header.get("config", "{}")))
-    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-        raise CheckpointError(f"The sizes in the header of {path} do not fit {network.__name__}: {error}") from error
+    policy = _built(network, config_of(header, path, network), path)
     put_weights(policy, weights, path)
     return policy.eval()
 
 
+def config_of(header: Mapping[str, str], path: str | Path, network: type[Network] | None = None) -> dict[str, Any]:
+    """The `config` of a policy's header; as this version writes it, if its class is known."""
+    config = record_of(header, "config", path)
+    if network is None:
+        return config
+    now = network.upgraded(config)
+    if old := [f"`{name}`" for name in config if name not in now]:
+        new = [f"`{name} = {json.dumps(value)}`" for name, value in now.items() if name not in config]
+        notice(f"{path}: {', '.join(old)} in its header, as an older version wrote it, read as {', '.join(new) or 'nothing'}.")
+    return now
+
+
+def record_of(header: Mapping[str, str], name: str, path: str | Path) -> dict[str, Any]:
+    """An entry of a header that holds a JSON object; empty if there is none."""
+    try:
+        record = json.loads(header.get(name, "{}"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"`{name}` in the header of {path} must be a JSON object, but cannot be read: {error}") from error
+    if not isinstance(record, dict):
+        raise CheckpointError(f"`{name}` in the header of {path} must be a JSON object, got {header[name][:60]}.")
+    return record
+
+
+def _built(network: type[Network], config: Mapping[str, Any], path: str | Path) -> Network:
+    """A network with fresh weights, as the header of a file says."""
+    try:
+        return network.from_config(config)
+    except (TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError, LookupError) as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"`config` in the header of {path} does not fit {network.__name__}: {reason}") from error
+
+
 def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str | Path) -> None:
     """Gives a policy the weights of a file; an error that says what does not fit, if something does not."""
-    own = policy.state_dict()
+    own, weights = policy.state_dict(), policy.upgraded_weights(weights)
     faults = {
         "lacks": own.keys() - weights.keys(),
         "has in excess": weights.keys() - own.keys(),

@@ -34,7 +34,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Architecture:
-    """A network for a problem. `size` is a dataclass whose fields are the constructor's arguments, unless `build` says how else."""
+    """A network for a problem. `size` is a dataclass whose fields are what `Network.from_config` takes, unless `build` says how else."""
 
     network: type[Network]
     size: Any
@@ -44,7 +44,7 @@ class Architecture:
 
     def make(self, problem: Any, size: Any) -> Network:
         """A network with fresh weights for a problem with these settings."""
-        return self.build(problem, size) if self.build else self.network(**vars(size))
+        return self.build(problem, size) if self.build else self.network.from_config(vars(size))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a network sees from where it stands: points turned and mirrored, so that equal situations look equal.
+"""Canonical coordinates: what a network sees from where it stands, turned and mirrored, so that equal situations look equal.
 
 A tour that is moved, turned or mirrored is as good as before, and so is every decision on the way. A network that is given
 coordinates has to learn that from examples. In the frame of the current node it need not: this node and the goal lie on the first
@@ -26,15 +26,22 @@ def in_frame(
     candidates: Bool[Tensor, "row token"],
 ) -> tuple[Float[Tensor, "row token 2"], Float[Tensor, "row token 2"]]:
     """Points as seen from `here` on the way to `goal`, and their distances from both, twice as large like coordinates in [-1, 1]."""
-    distances = torch.stack([_distance(points, here), _distance(points, goal)], -1)
-    away, way, middle, centre = distances[..., 0], goal - here, centroid(points, candidates), (here + goal) / 2
+    both = distances(points, here, goal)
+    away, way, middle, centre = both[..., 0], goal - here, centroid(points, candidates), (here + goal) / 2
     leaving = (way != 0).any(1, keepdim=True)
     axis = _unit(torch.where(leaving, way, middle - here))
     nearest = away.masked_fill(~candidates, torch.inf).argmin(1)
     side = torch.where(leaving, middle, points[torch.arange(len(points), device=points.device), nearest])
     seen, below = turned(points - centre[:, None], axis[:, None]), turned(side - centre, axis)[:, 1:] < 0
     seen = torch.cat([seen[..., :1], torch.where(below[:, None], -seen[..., 1:], seen[..., 1:])], -1)
-    return seen + 0.5, 2 * distances
+    return seen + 0.5, both
+
+
+def distances(
+    points: Float[Tensor, "row token 2"], here: Float[Tensor, "row 2"], goal: Float[Tensor, "row 2"]
+) -> Float[Tensor, "row token 2"]:
+    """From both, twice as large like coordinates in [-1, 1]."""
+    return 2 * torch.stack([_length(points - place[:, None]) for place in (here, goal)], -1)
 
 
 def centroid(points: Float[Tensor, "row token 2"], candidates: Bool[Tensor, "row token"]) -> Float[Tensor, "row 2"]:
@@ -48,10 +55,6 @@ def turned(points: Float[Tensor, "*axes 2"], axis: Float[Tensor, "*#axes 2"]) ->
     """Points turned such that the unit vector `axis` becomes the first axis."""
     (x, y), (cosine, sine) = points.unbind(-1), axis.unbind(-1)
     return torch.stack([x * cosine + y * sine, y * cosine - x * sine], -1)
-
-
-def _distance(points: Float[Tensor, "row token 2"], place: Float[Tensor, "row 2"]) -> Float[Tensor, "row token"]:
-    return _length(points - place[:, None])
 
 
 def _length(vector: Float[Tensor, "*axes 2"]) -> Float[Tensor, "*axes"]:

@@ -35,31 +35,6 @@ class TransformerSize:
         require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
 
 
-@dataclass(frozen=True)
-class RoutingSize(TransformerSize):
-    """Size of a transformer for routes, and what helps it to learn; the paper has neither."""
-
-    pointer: int = 0  # 1: another head, for training, that predicts what follows each node (`training.successor_weight`)
-    local: int = 0  # 1: attention begins with windows around each node
-    frame: int = 0  # 1: nodes are seen from the current one: turned and mirrored, with distances
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_switches("pointer", "local", "frame")
-        width = self.d // self.heads
-        require(not self.local or width >= 3, f"`local` needs heads of a width of at least 3, got `d` / `heads` = {width}.")
-
-    def check_switches(self, *names: str) -> None:
-        for name in names:
-            require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
-
-    def check_framed(self, *names: str) -> None:
-        """Of what a network is told only with `frame`."""
-        self.check_switches(*names)
-        for name in names:
-            require(not getattr(self, name) or self.frame == 1, f"`{name}` needs `frame` = 1, got {self.frame}.")
-
-
 class Attention(nn.Module):
     """Multi-head self-attention with one joint projection for queries, keys and values."""
 

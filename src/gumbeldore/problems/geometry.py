@@ -112,14 +112,14 @@ def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor,
 
 
 UNITS = 1, 0.1, 0.01
-"""In which regrets are told, in mean edges: most of those that decide are small."""
-RULE = -30.0, -9.0, -3.0
+"""In which regrets are features, in mean edges: most of those that decide are small."""
+PRIOR = -30.0, -9.0, -3.0
 """What the share of a regret in each of these units is worth to a logit at first."""
 
 
-def rule(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " feature"]:
+def prior(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " feature"]:
     """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in `UNITS`)."""
     weight = torch.zeros(features)
     weight[tried] = 12.0
-    weight[list(regrets)] = torch.tensor(RULE)
+    weight[list(regrets)] = torch.tensor(PRIOR)
     return weight

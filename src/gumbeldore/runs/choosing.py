@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.io.instance_files import read_instances
-from gumbeldore.io.policy_files import read_weights
+from gumbeldore.io.policy_files import config_of, read_weights
 from gumbeldore.kits.instances import InstanceSet, largest
 from gumbeldore.runs.folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.runs.presets import Entry
@@ -101,7 +100,7 @@ def sizes_of(start: Path | None, entry: Entry) -> dict[str, Any]:
         return {}
     _, header = read_weights(start)
     known = vars(entry.architecture.size)
-    config = json.loads(header.get("config", "{}"))
+    config = config_of(header, start, entry.architecture.network)
     return {"policy": {name: config.get(name, usual) for name, usual in known.items()}}
 
 

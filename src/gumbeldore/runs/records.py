@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gumbeldore.errors import SettingsError, require
+from gumbeldore.errors import SettingsError, notice, require
 
 T = TypeVar("T")
 
@@ -34,7 +34,8 @@ def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:
     """A copy of the dataclass `base` with nested `changes`; every name must exist and every type must fit."""
     hints = typing.get_type_hints(type(base))
     names = [f.name for f in dataclasses.fields(base)]  # type: ignore[arg-type]
-    updates = {}
+    updates: dict[str, Any] = {}
+    changes = upgraded(base, changes, where)
     for name, value in changes.items():
         if name not in names:
             close = difflib.get_close_matches(name, names, 1)
@@ -47,6 +48,17 @@ def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:
         else:
             updates[name] = _converted(value, hints[name], where + name)
     return dataclasses.replace(base, **updates)  # type: ignore[type-var]
+
+
+def upgraded(base: Any, changes: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Changes with old names of settings as new ones, where `base` knows of some (`upgraded`); says so."""
+    if not hasattr(base, "upgraded"):
+        return changes
+    now = base.upgraded(changes, base)
+    if old := [f"`{where}{name}`" for name in changes if name not in now]:
+        new = [f"`{where}{name} = {json.dumps(value)}`" for name, value in now.items() if changes.get(name) != value]
+        notice(f"{', '.join(old)}: an older version's settings, read as {', '.join(new) or 'nothing'}.")
+    return now
 
 
 def as_plain(settings: Any) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gumbeldore.errors import require
+from gumbeldore.errors import notice, require
 from gumbeldore.problem import Problem
 from gumbeldore.runs.records import merged
 from gumbeldore.search.adaptive import Adaptive
@@ -114,6 +114,21 @@ class RunSettings:
         """The settings of one stage."""
         problem = merged(self.problem, stage.problem, "stages.problem.")
         return replace(self, problem=problem, stages=())
+
+    @classmethod
+    def upgraded(cls, changes: Mapping[str, Any], usual: RunSettings) -> Mapping[str, Any]:
+        """The weight of the auxiliary loss was a setting of the training; it is one of the network that has such a loss."""
+        training, policy = changes.get("training"), changes.get("policy", {})
+        if not isinstance(training, Mapping) or "successor_weight" not in training or not isinstance(policy, Mapping):
+            return changes
+        training = dict(training)
+        weight = training.pop("successor_weight")
+        if hasattr(usual.policy, "successor_weight") and policy.get("pointer", 1):
+            policy = {**policy, "successor_weight": weight}
+        notice(
+            "`training.successor_weight`: an older version's setting, now `policy.successor_weight` of networks that have such a loss."
+        )
+        return {**changes, "training": training, "policy": policy}
 
     @property
     def training_problem(self) -> Problem[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,24 +26,19 @@ def new_policy(entry: Entry, settings: RunSettings, device: torch.device) -> Net
 def start_from(policy: Network, path: Path) -> None:
     """Gives a new policy the weights of a file, which must be of the same architecture; the sizes of problems may differ.
 
-    Parts that can be added to given weights (`Network.addable`) stay as they are in the new policy where the file has none.
+    What the new policy has in addition (`Network.goes_on_from`) stays as it is.
     """
-    _, header = read_weights(path)
-    theirs, ours = (header.get("policy"), json.loads(header.get("config", "{}"))), (type(policy).__name__, policy.config)
+    named = read_weights(path)[1].get("policy")
+    same = named == type(policy).__name__
+    given = load_policy(path, type(policy)) if same else None
+    theirs = _named(named, given.config if given else {})
     require(
-        theirs[0] == ours[0] and _grown(type(policy), theirs[1], ours[1]) == ours[1],
-        f"--from {path} holds {_named(*theirs)}, but this run trains {_named(*ours)}. Give it the same class and sizes.",
+        given is not None and policy.goes_on_from(given.config),
+        f"--from {path} holds {theirs}, but this run trains {_named(type(policy).__name__, policy.config)}. "
+        f"Give it the same class and sizes.",
     )
-    policy.load_state_dict({**policy.state_dict(), **load_policy(path, type(policy)).state_dict()})
-
-
-def _grown(network: type[Network], config: dict[str, int], wanted: dict[str, int]) -> dict[str, int] | None:
-    """All sizes of a policy whose file may be older than some of them, with what is wanted and can be added; None if it cannot be built."""
-    try:
-        whole = network(**config).config
-    except (TypeError, ValueError, ArithmeticError, RuntimeError):
-        return None
-    return whole | {name: wanted[name] for name in network.addable if not whole[name]}
+    assert given is not None
+    policy.load_state_dict({**policy.state_dict(), **given.state_dict()})
 
 
 def file_hash(path: Path) -> str:

@@ -112,6 +112,15 @@ class AugmentedPolicy(Generic[S]):
         logits = self.policy(state.inner, context)
         return pad(logits, (0, max(0, self.problem.count - logits.shape[1])))
 
+    def mask(self, state: AugmentedState[S]) -> Bool[Tensor, "row action"] | None:
+        """The policy's own action space, after the first level."""
+        space = getattr(self.policy, "mask", None)
+        inner = None if space is None else space(state.inner)
+        if inner is None:
+            return None
+        inner = pad(inner, (0, max(0, self.problem.count - inner.shape[1])), value=True)
+        return inner | (state.chosen < 0)[:, None]
+
     def row_bytes(self, state: AugmentedState[S]) -> int:
         row_bytes = getattr(self.policy, "row_bytes", None)
         return row_bytes(state.inner) if row_bytes else 1

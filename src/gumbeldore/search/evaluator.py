@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.errors import ContractError
-from gumbeldore.policy import Policy, rows_within
+from gumbeldore.errors import ContractError, NotFiniteError
+from gumbeldore.policy import Policy, allowed, rows_within
 from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.augmentation import AugmentedPolicy
 from gumbeldore.search.deadline import Deadline
@@ -51,14 +51,14 @@ class Evaluator(Generic[S]):
         """Masked log-probabilities of the given rows of `state`, counted for the given instances."""
         if len(rows) < state.row_count:
             state = state.rows(rows)
-        mask = self.problem.mask(state)
+        mask = allowed(self.problem, self.policy, state)
         if self._unasked(state):
             return masked_log_softmax(torch.zeros(mask.shape, device=mask.device), mask, type(self.policy).__name__)
         choices = mask.sum(1)
         fewest = int(choices.min())
         if fewest == 0:
             raise ContractError(
-                f"`{type(self.problem).__name__}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
+                f"`{self._narrowest(state)}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
                 f"Every unfinished row needs an action; if dead ends are part of the problem, set `dead_end_objective`."
             )
         if fewest > 1:
@@ -85,12 +85,17 @@ class Evaluator(Generic[S]):
 
         This costs no policy call. Where it fails two different states have one key, and the row needs its own evaluation.
         """
-        mask = self.problem.mask(state.rows(rows))
+        mask = allowed(self.problem, self.policy, state.rows(rows))
         equal = (mask == (prior > -torch.inf)).all(1)
         real = mask.sum(1) > 1
         for counter, counted in ((self.shared, equal & real), (self.forced, equal & ~real)):
             counter.index_add_(0, instance, counted.long())
         return equal
+
+    def _narrowest(self, state: S) -> str:
+        """Whose mask leaves no action: the problem's, or that of the policy's action space."""
+        policy = bool(self.problem.mask(state).any(1).all())
+        return type(self.policy if policy else self.problem).__name__
 
     def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
         limit = rows_within(self.policy, state, self.network_bytes)
@@ -118,7 +123,7 @@ def masked_log_softmax(
     log_prob = torch.log_softmax(logits.where(mask, -torch.inf), -1)
     if not torch.equal(log_prob > -torch.inf, mask):  # it is never inf
         row = int((~log_prob.isfinite() & mask).any(1).nonzero()[0])
-        raise ContractError(
+        raise NotFiniteError(
             f"`{name}` returned logits that are not finite (or too far apart for {logits.dtype}) at allowed actions: row {row} "
             f"has {logits[row][mask[row]].tolist()[:8]}. Has the training diverged?"
         )

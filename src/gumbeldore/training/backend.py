@@ -17,7 +17,6 @@ from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.cluster_workers import ClusterWorkers
-from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.ranked_workers import RankedWorkers
 from gumbeldore.training.workers import Workers
@@ -38,11 +37,7 @@ class Backend(Protocol[S]):
         """Solves instances, `size` at a time; yields rows and their solutions in order."""
         ...
 
-    def gradient(
-        self,
-        examples: Examples[S],
-        taught: Loss = Loss(),  # noqa: B008 - frozen
-    ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
+    def gradient(self, examples: Examples[S]) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Begins with the gradient of the mean loss, by all weights in order; call the result when it is wanted."""
         ...
 

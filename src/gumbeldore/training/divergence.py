@@ -7,15 +7,15 @@ print(examined(problem, policy, state))        # `gumbeldore check PROBLEM --div
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from gumbeldore.errors import CheckpointError, ContractError
+from gumbeldore.errors import CheckpointError, ContractError, NotFiniteError
 from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, Problem, S
-from gumbeldore.training.loss import Loss
+from gumbeldore.training.loss import losses
 
 
 class DivergenceError(ContractError):
@@ -50,9 +50,9 @@ class Examined:
         )
 
 
-def reproducer(policy: Network, examples: Examples[Any], taught: Loss, epoch: int, batch: int) -> dict[str, Any]:
+def reproducer(policy: Network, examples: Examples[Any], epoch: int, batch: int) -> dict[str, Any]:
     """What a step was computed from."""
-    plain = {"kind": "divergence", "epoch": epoch, "batch": batch, "loss": asdict(taught), "policy": policy.state_dict()}
+    plain = {"kind": "divergence", "epoch": epoch, "batch": batch, "policy": policy.state_dict()}
     return {**plain, "state": examples.state.tensors(), "targets": examples.targets()}
 
 
@@ -60,18 +60,18 @@ def examined(problem: Problem[S], policy: Network, saved: Mapping[str, Any]) -> 
     """Computes the step of a reproducer again, in this process."""
     if saved.get("kind") != "divergence":
         raise CheckpointError("This file holds no step that diverged. Such files are called diverged.pt.")
-    policy.load_state_dict(saved["policy"])
+    policy.load_state_dict(policy.upgraded_weights(saved["policy"]))
     kind = type(problem.generate(1, generator=torch.Generator().manual_seed(0)))
-    return step(problem, policy, Examples(kind(**saved["state"]), **saved["targets"]), Loss(**saved["loss"]))
+    return step(problem, policy, Examples(kind(**saved["state"]), **saved["targets"]))
 
 
-def step(problem: Problem[S], policy: Network, examples: Examples[S], taught: Loss) -> Examined:
+def step(problem: Problem[S], policy: Network, examples: Examples[S]) -> Examined:
     """The loss of some examples and its gradient, with what is not finite in them."""
     policy.train().zero_grad(set_to_none=True)
     largest = max(parameter.abs().max().item() for parameter in policy.parameters())
     try:
-        each, _ = taught(problem, policy, examples.to(next(policy.parameters()).device))
-    except ContractError as error:
+        each, _ = losses(problem, policy, examples.to(next(policy.parameters()).device))
+    except NotFiniteError as error:
         return Examined(float("nan"), float("nan"), largest, [], [], str(error))
     each.mean().backward()
     gradients = {name: parameter.grad for name, parameter in policy.named_parameters() if parameter.grad is not None}

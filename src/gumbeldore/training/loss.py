@@ -1,47 +1,52 @@
-"""What a policy is taught by an example (Algorithm 1, line 11), and what more it may be taught by the same pass through the network."""
+"""What is made small in a gradient step (Algorithm 1, line 11)."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from jaxtyping import Float
 from torch import Tensor
 
-from gumbeldore.errors import SettingsError
-from gumbeldore.policy import Network
+from gumbeldore.errors import ContractError
+from gumbeldore.policy import Network, allowed
 from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.evaluator import masked_log_softmax
 
+Losses = tuple[Float[Tensor, " row"], Float[Tensor, " row"]]
+"""What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
 
-@dataclass(frozen=True)
-class Loss:
-    """-log p(the next action), as in the paper, and more if there is a weight."""
 
-    successor_weight: float = 0.0  # of predicting what follows each item (`Examples.successor`)
+def losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Losses:
+    """-log p(the next action), as in the paper, and the network's auxiliary loss. Rows without a choice cost nothing: both are 0 there."""
+    mask = allowed(problem, policy, examples.state)
+    _check_targets(problem, policy, examples, mask)
+    rows = (mask.sum(1) > 1).nonzero().squeeze(1)
+    if len(rows) == len(mask):
+        return _computed(policy, examples, mask)
+    if len(rows) == 0:
+        none = next(policy.parameters()).new_zeros(len(mask), requires_grad=True)
+        return none, none.detach()
+    computed = _computed(policy, examples.chosen(rows), mask.index_select(0, rows))
+    wanted, shown = (each.new_zeros(len(mask)).index_copy(0, rows, each) for each in computed)
+    return wanted, shown
 
-    def __call__(
-        self, problem: Problem[S], policy: Network, examples: Examples[S]
-    ) -> tuple[Float[Tensor, " row"], Float[Tensor, " row"]]:
-        """What is to be made small, and what of it is shown: -log p(the next action) in either case, so that runs compare."""
-        logits, more = self._passed(problem, policy, examples)
-        log_prob = masked_log_softmax(logits, problem.mask(examples.state), type(policy).__name__)
-        action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
-        return action + more, action
 
-    def _passed(self, problem: Problem[S], policy: Network, examples: Examples[S]) -> tuple[Tensor, Tensor]:
-        """Logits, and what predicting successors adds to each row's loss."""
-        if self.successor_weight == 0:
-            logits = policy(examples.state, policy.prepare(examples.state))
-            return logits, logits.new_zeros(len(logits))
-        if examples.successor is None:
-            raise SettingsError(
-                f"`successor_weight` must be 0 for {type(problem).__name__}, got {self.successor_weight}: its examples do not say what "
-                f"follows an item."
-            )
-        logits, successors = policy.taught(examples.state, examples.successor)
-        return logits, self.successor_weight * successors
+def _computed(policy: Network, examples: Examples[S], mask: Tensor) -> Losses:
+    logits, auxiliary = policy.loss(examples)
+    log_prob = masked_log_softmax(logits, mask, type(policy).__name__)
+    action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
+    return action if auxiliary is None else action + auxiliary, action
+
+
+def _check_targets(problem: Problem[S], policy: Network, examples: Examples[S], mask: Tensor) -> None:
+    """No policy can learn an action that it may not take."""
+    possible = mask.gather(1, examples.action[:, None]).squeeze(1)
+    if not bool(possible.all()):
+        row = int(possible.int().argmin())
+        raise ContractError(
+            f"Training examples of `{type(problem).__name__}` must have actions that {type(policy).__name__} may take, but {int((~possible).sum())} "
+            f"of {len(possible)} have not: action {int(examples.action[row])} of row {row} is masked."
+        )
 
 
 def action_losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Float[Tensor, " row"]:
     """The negative log-probabilities of the target actions."""
-    return Loss()(problem, policy, examples)[1]
+    return losses(problem, policy, examples)[1]

@@ -19,7 +19,6 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, S, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.loss import Loss
 from gumbeldore.training.workers import Workers
 
 
@@ -48,16 +47,12 @@ class RankedWorkers(Generic[S]):
                 assert theirs is not None
                 yield piece, theirs[1]
 
-    def gradient(
-        self,
-        examples: Examples[S],
-        taught: Loss = Loss(),  # noqa: B008 - frozen
-    ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
+    def gradient(self, examples: Examples[S]) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Every rank takes a part of the examples; the sums of all are added up."""
         total = len(examples.action)
         parts = slices(total, -(-total // self.ranks.count))
         mine = parts[self.ranks.index] if self.ranks.index < len(parts) else None
-        wait = self.local.gradient(examples.rows(mine), taught) if mine else None
+        wait = self.local.gradient(examples.rows(mine)) if mine else None
 
         def add() -> tuple[float, Tensor]:
             loss, gradient = wait() if wait else (0.0, self.local.no_gradient())

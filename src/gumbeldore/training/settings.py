@@ -11,7 +11,6 @@ import torch
 from gumbeldore.errors import CheckpointError, require
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.samplers import check_positive
-from gumbeldore.training.loss import Loss
 from gumbeldore.training.precision import Precision
 
 MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rate")
@@ -38,9 +37,6 @@ class TrainingSettings:
     polish: int = 0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
     recoveries: int = 0  # prefixes of each sampled solution from which to learn how to go on best (by `polish`); 0: off
     gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
-    successor_weight: float = (
-        0.0  # of predicting, for every item, the one that follows it in the solution; 0: off, as in the paper
-    )
     generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
     dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
     window: int | None = None  # epochs whose solutions are learnt from, improved or not; None: as `dataset_grows` says
@@ -68,8 +64,6 @@ class TrainingSettings:
             f"`recoveries` needs `polish`, which finds out how to go on, got {self.recoveries} with `polish` = 0.",
         )
         require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
-        weight = self.successor_weight
-        require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
         require(self.window is None or self.window >= 1, f"`window` must be at least 1, or None, got {self.window}.")
         require(
             self.window is None or self.dataset_grows,
@@ -83,6 +77,7 @@ class TrainingSettings:
         if not isinstance(theirs, Mapping):
             raise CheckpointError(f"The settings in a checkpoint must be a table, got {theirs!r}.")
         before, now = {**asdict(TrainingSettings()), **theirs}, asdict(self)
+        before.pop("successor_weight", None)  # of an older version, now among the policy's
         changed = sorted(name for name in {*before, *now} - {*MAY_CHANGE} if before.get(name) != now.get(name))
         if changed:
             raise CheckpointError(
@@ -90,10 +85,6 @@ class TrainingSettings:
                 f"{', '.join(f'`{name}`' for name in MAY_CHANGE)} may change. To go on from its weights with new settings, start a new "
                 f"run from them (--from)."
             )
-
-    @property
-    def loss(self) -> Loss:
-        return Loss(self.successor_weight)
 
     @property
     def precision(self) -> Precision:

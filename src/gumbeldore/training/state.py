@@ -21,6 +21,7 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.backend import Backend
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
+from gumbeldore.training.loss import losses
 from gumbeldore.training.recoveries import objectives, ways_on
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.workers import can_be_cut, trained
@@ -181,7 +182,6 @@ class Training(Generic[S]):
 
     def _finite(self, wait: Callable[[], float], examples: Examples[S], batch: int) -> float:
         """Waits for the loss and clips its gradient; an error with all that reproduces it where they are no numbers."""
-        taught = self.settings.loss
         try:
             loss = wait()
             norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm).item()
@@ -189,13 +189,13 @@ class Training(Generic[S]):
                 return loss
             found = f"loss {loss}, gradient norm {norm}."
         except GumbeldoreError:
-            again = step(self.problem, self.policy, examples, taught)
+            again = step(self.problem, self.policy, examples)
             if not again.failed:
                 raise  # another failure: of a worker, say
             found = str(again)
         raise DivergenceError(
             f"Training diverged in epoch {self.epoch}, batch {batch}: {found} Resume with a lower `learning_rate`.",
-            reproducer(self.policy, examples, taught, self.epoch, batch),
+            reproducer(self.policy, examples, self.epoch, batch),
         )
 
     def _gradient(self, examples: Examples[S]) -> Callable[[], float]:
@@ -203,11 +203,11 @@ class Training(Generic[S]):
         if not can_be_cut(self.policy):
             self.optimizer.zero_grad(set_to_none=True)
             with self.settings.precision.forward(self.device):
-                wanted, shown = self.settings.loss(self.problem, self.policy, examples.to(self.device))
+                wanted, shown = losses(self.problem, self.policy, examples.to(self.device))
             wanted.mean().backward()
             return shown.mean().item
         self.workers.load(self.policy)
-        wait = self.workers.gradient(examples, self.settings.loss)
+        wait = self.workers.gradient(examples)
 
         def put() -> float:
             loss, gradient = wait()
@@ -288,10 +288,10 @@ class Training(Generic[S]):
         self.best_validation = float(saved["best_validation"])
         for name in STAGE:
             setattr(self, name, saved.get("stage", {}).get(name, getattr(self, name)))
-        self.policy.load_state_dict(saved["policy"])
+        self.policy.load_state_dict(self.policy.upgraded_weights(saved["policy"]))
         if self.settings.averaging:
-            self.averaged.load_state_dict(saved["averaged"])
-        self.best_policy.load_state_dict(saved["best_policy"])
+            self.averaged.load_state_dict(self.policy.upgraded_weights(saved["averaged"]))
+        self.best_policy.load_state_dict(self.policy.upgraded_weights(saved["best_policy"]))
         self.optimizer.load_state_dict(saved["optimizer"])
         self.generator.set_state(saved["generator"])
         self.dataset = Dataset.from_plain(saved["dataset"], type(self.stages[0].validation), "cpu")

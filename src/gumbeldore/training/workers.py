@@ -27,7 +27,7 @@ from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S, precise, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
-from gumbeldore.training.loss import Loss
+from gumbeldore.training.loss import losses
 from gumbeldore.training.precision import Precision
 
 Task = tuple[str, tuple[Any, ...]]  # a method of a `Replica` and its arguments
@@ -75,7 +75,7 @@ class Replica(Generic[S]):
         solutions = sampler(self.problem, self.policy, state.to(self.device), seeds=seeds)
         return solutions.to(state.device)
 
-    def gradient(self, part: int, examples: Examples[S], total: int, taught: Loss) -> Float[Tensor, ""]:
+    def gradient(self, part: int, examples: Examples[S], total: int) -> Float[Tensor, ""]:
         """Sums the gradients of these examples' share in the mean loss of `total` examples; returns the share of their actions."""
         offset = 0
         self.gradients[part] = 0
@@ -87,7 +87,7 @@ class Replica(Generic[S]):
         limit = EXAMPLE_BYTES if self.device.type == "cpu" else GPU_EXAMPLE_BYTES
         for piece in cut(examples.to(self.device), rows_within(self.policy, examples.state, limit)):
             with self.precision.forward(self.device):
-                wanted, shown = taught(self.problem, self.policy, piece)
+                wanted, shown = losses(self.problem, self.policy, piece)
             (wanted.sum() / total).backward()
             loss += shown.detach().sum() / total  # read later: a GPU works on while we go on
         return loss
@@ -155,18 +155,14 @@ class Workers(Generic[S]):
             self._sent.copy_(self._weights)
         return self._crew.run(tasks, names.__getitem__)
 
-    def gradient(
-        self,
-        examples: Examples[S],
-        taught: Loss = Loss(),  # noqa: B008 - frozen
-    ) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
+    def gradient(self, examples: Examples[S]) -> Callable[[], tuple[float, Float[Tensor, " trained"]]]:
         """Begins with the gradient of the mean loss, by all weights in order; call the result when it is wanted.
 
         The loss that comes with it is that of the actions alone.
         """
         total = len(examples.action)
         pieces = cut(examples, -(-total // self.parts))
-        tasks = {i: ("gradient", (i, piece, total, taught)) for i, piece in enumerate(pieces)}
+        tasks = {i: ("gradient", (i, piece, total)) for i, piece in enumerate(pieces)}
         if self._crew is None or self._replica is not None:
             results = self._here(tasks) if self._weights.device.type == "cpu" else _begun(self._here(tasks))
         else:

@@ -1,11 +1,9 @@
-"""What a CVRP network is told of loads and of the depot."""
+"""A CVRP network's features of loads and of the depot."""
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,19 +18,18 @@ from routing import (
     seeded,
 )
 
-from gumbeldore.errors import SettingsError
-from gumbeldore.io.policy_files import load_policy, save_policy
+from gumbeldore.networks.distance_bias import DistanceBias
 from gumbeldore.networks.frame import turned
+from gumbeldore.networks.routes import CanonicalFrame
 from gumbeldore.policies import CVRPPolicy
 from gumbeldore.problems import CVRP
-from gumbeldore.problems.cvrp.kit import DeliverySize
-from gumbeldore.problems.cvrp.loads import MANY, load_features
+from gumbeldore.problems.cvrp.loads import MANY, Loads, load_features
 
 STEPS = torch.tensor([0, 3, 3, 7, 9])
 
 
-def small(**sizes: int) -> CVRPPolicy:
-    policy = awake(CVRPPolicy(16, 2, 4, 24, **{"local": 1, "frame": 1, "loads": 1, **sizes}))
+def small() -> CVRPPolicy:
+    policy = awake(CVRPPolicy(16, 2, 4, 24, features=(DistanceBias(), CanonicalFrame(), Loads())))
     assert isinstance(policy, CVRPPolicy)
     return policy
 
@@ -102,23 +99,3 @@ def test_only_shares_of_the_capacity_count() -> None:
     doubled = replace(state, demands=2 * state.demands, capacity=2 * state.capacity, remaining=2 * state.remaining)
     expected = masked(problem, small(), state, gradients=False)
     torch.testing.assert_close(masked(problem, small(), doubled, gradients=False), expected, **CLOSE)
-
-
-def test_a_policy_from_before_is_what_it_was(tmp_path: Path) -> None:
-    """Its file says nothing of loads."""
-    policy, state = small(loads=0), partial(CVRP(10, 20), 4, 3)
-    del policy.config["loads"]
-    save_policy(tmp_path / "old.safetensors", policy)
-    again = load_policy(tmp_path / "old.safetensors")
-    assert json.loads(json.dumps(again.config))["loads"] == 0
-    with torch.inference_mode():
-        assert torch.equal(again(state, again.prepare(state)), policy(state, policy.prepare(state)))
-
-
-def test_loads_without_a_frame_are_refused() -> None:
-    with pytest.raises(SettingsError, match="`loads` needs `frame` = 1, got 0"):
-        CVRPPolicy(16, 1, 2, 16, loads=1)
-    with pytest.raises(SettingsError, match="`loads` needs `frame` = 1, got 0"):
-        DeliverySize(loads=1)
-    with pytest.raises(SettingsError, match="`loads` must be 0 or 1, got 2"):
-        DeliverySize(frame=1, loads=2)

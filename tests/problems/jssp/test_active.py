@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
 from routing import random_actions, seeded
 
 from gumbeldore import TrainingSettings
+from gumbeldore.errors import ContractError
 from gumbeldore.local_search import compiling
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import Examples, replay
 from gumbeldore.problems import JSSP, JSSPState
-from gumbeldore.problems.jssp.active import active_jobs, active_order
-from gumbeldore.problems.jssp.network import NEVER
+from gumbeldore.problems.jssp.active import ActiveSchedules, active_jobs, active_order
 from gumbeldore.problems.jssp.verify import Interval, build_schedule
-from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
-from gumbeldore.training import imitate
+from gumbeldore.search.samplers import BeamSearch, Greedy, StochasticBeamSearch
+from gumbeldore.training import imitate, self_improve
 from gumbeldore.training.dataset import Dataset, Group
-from gumbeldore.training.loss import Loss, action_losses
+from gumbeldore.training.loss import losses
 
 Schedule = frozenset[Interval]
 
@@ -118,75 +119,106 @@ def test_schedules_are_made_active_the_same_way_by_either_code() -> None:
 
 
 def test_a_policy_of_active_schedules_imitates_labels_in_any_order() -> None:
-    problem, policy = JSSP(3, 3), made(1)
+    problem, policy = JSSP(3, 3), made()
     state = problem.generate(4, generator=seeded(8))
     labels = Dataset([Group(state, random_actions(problem, state, seeded(9)))])
     settings = TrainingSettings(epochs=1, batches=4, batch_size=8, learning_rate=1e-3)
     (epoch,) = imitate(problem, policy, labels, validation=state, settings=settings)
     assert epoch.loss < 3
     unordered = labels.sample(problem, 64, seeded(0))
-    assert action_losses(problem, policy, unordered).max() > -NEVER / 2
+    with pytest.raises(
+        ContractError,
+        match=r"must have actions that JSSPPolicy may take, but \d+ of 64 have not: action \d of row \d+ is masked",
+    ):
+        losses(problem, policy, unordered)
 
 
-def made(active: int, pointer: int = 0) -> JSSPPolicy:
+def made(active: bool = True, successor_weight: float = 0.0) -> JSSPPolicy:
     torch.manual_seed(0)
-    policy = JSSPPolicy(16, 1, 2, 32, pointer=pointer, active=active)
+    actions = ActiveSchedules() if active else None
+    policy = JSSPPolicy(16, 1, 2, 32, actions=actions, successor_weight=successor_weight)
     with torch.no_grad():
         for block in policy.blocks:
             block.resweight.fill_(0.5)
     return policy.eval()
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-def test_a_policy_of_active_schedules_is_the_other_one_where_it_may_choose(gradients: bool) -> None:
+class Counting:
+    """Counts the rows that a policy is given, and keeps its action space."""
+
+    def __init__(self, policy: JSSPPolicy) -> None:
+        self.policy, self.prepare, self.mask, self.rows = policy, policy.prepare, policy.mask, 0
+
+    def __call__(self, state: JSSPState, context: Any) -> torch.Tensor:
+        self.rows += state.row_count
+        return self.policy(state, context)
+
+
+def test_a_policy_of_active_schedules_is_the_other_one_where_it_may_choose() -> None:
     problem = JSSP(5, 4)
     state = problem.generate(30, generator=seeded(0))
     some = replay(problem, state, random_actions(problem, state, seeded(1)), torch.arange(30) % 20)
-    with torch.set_grad_enabled(gradients):
-        plain, active = (policy(some, policy.prepare(state)) for policy in (made(0), made(1)))
-    may = active_jobs(some)
-    open_rows = may.sum(1) > 1
-    assert 0 < int(open_rows.sum()) < 30
-    assert torch.equal(active[~may & some.unfinished], torch.full((int((~may & some.unfinished).sum()),), NEVER))
-    torch.testing.assert_close(active[open_rows[:, None] & may], plain[open_rows[:, None] & may], rtol=0, atol=1e-5)
-    assert not bool(active[~open_rows[:, None] & may].any())
+    plain, active = made(False), made()
+    assert torch.equal(plain(some), active(some))
+    assert plain.mask(some) is None
+    may = active.mask(some)
+    assert may is not None
+    assert torch.equal(may, active_jobs(some))
+    assert 0 < int((may.sum(1) > 1).sum()) < 30
 
 
-def test_where_no_row_has_a_choice_nothing_is_computed() -> None:
-    problem, policy = JSSP(1, 4), made(1, pointer=1)
-    state = problem.generate(3, generator=seeded(0))
-    assert policy(state).tolist() == [[0.0], [0.0], [0.0]]
-    logits, successors = policy.taught(state, torch.full((3, 4), -1))
-    assert logits.tolist() == [[0.0], [0.0], [0.0]]
-    assert successors.tolist() == [0.0, 0.0, 0.0]
-
-
-def test_searches_find_active_schedules_only_and_all_of_them_if_asked() -> None:
-    problem, policy = JSSP(3, 2), made(1)
+def test_searches_find_all_active_schedules_if_asked_and_no_others() -> None:
+    problem, policy = JSSP(3, 2), made()
     state = problem.generate(6, generator=seeded(2))
     greedy = Greedy()(problem, policy, state, seeds=torch.zeros(6, dtype=torch.long))
     every = StochasticBeamSearch(90)(problem, policy, state, seeds=torch.zeros(6, dtype=torch.long))
     for row in range(6):
         assert is_active(schedule(state, row, tuple(greedy.best_actions[row].tolist())))
         found = {tuple(each) for each in every.actions[row][every.filled[row]].tolist()}
-        assert found == set(all_sequences(3, 2))
-        likely = every.log_prob[row][every.filled[row]].exp()
-        assert likely.sum().item() == pytest.approx(1, abs=1e-4)
-        chosen = sum(is_chosen(problem, state, row, each) for each in all_sequences(3, 2))
-        assert int((likely > 1e-20).sum()) == chosen
+        assert found == {each for each in all_sequences(3, 2) if is_chosen(problem, state, row, each)}
+        assert every.log_prob[row][every.filled[row]].exp().sum().item() == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("augmentations", [1, 2])
+def test_rows_without_a_choice_cost_no_evaluation_and_counts_are_those_of_the_policy(augmentations: int) -> None:
+    problem, policy = JSSP(4, 3), Counting(made())
+    state = problem.generate(6, generator=seeded(3))
+    sampler = BeamSearch(8, augmentations=augmentations)
+    found = sampler(problem, policy, state, seeds=torch.zeros(6, dtype=torch.long))
+    plain = sampler(problem, made(False), state, seeds=torch.zeros(6, dtype=torch.long))
+    assert int(found.diagnostics.evaluations.sum()) == policy.rows
+    assert policy.rows < int(plain.diagnostics.evaluations.sum())
+    for row in range(6):
+        assert is_active(schedule(state, row, tuple(found.best_actions[row].tolist()))) or augmentations > 1
+
+
+def test_an_action_space_that_leaves_nothing_is_named() -> None:
+    problem, policy = JSSP(3, 2), made()
+    policy.mask = lambda state: torch.zeros_like(state.unfinished)  # type: ignore[method-assign]
+    with pytest.raises(ContractError, match=r"`JSSPPolicy.mask` allows no action in 4 rows"):
+        Greedy()(problem, policy, problem.generate(4, generator=seeded(0)), seeds=torch.zeros(4, dtype=torch.long))
+
+
+@pytest.mark.parametrize(("jobs", "machines", "part_size"), [(15, 15, 8), (1, 5, 4), (6, 6, 4)])
+def test_a_part_of_a_gradient_step_may_hold_no_decision(jobs: int, machines: int, part_size: int) -> None:
+    problem, policy = JSSP(jobs, machines), made(successor_weight=0.5)
+    state = problem.generate(4, generator=seeded(1))
+    settings = TrainingSettings(epochs=1, instances=2, batches=12, batch_size=8, part_size=part_size, learning_rate=1e-3)
+    (epoch,) = self_improve(problem, policy, Greedy(), validation=state, settings=settings)
+    assert (epoch.loss == 0) == (jobs == 1)
 
 
 def test_what_is_learnt_is_the_same_with_and_without_the_rows_that_have_no_choice() -> None:
-    problem, policy = JSSP(4, 3), made(1, pointer=1)
+    problem, policy = JSSP(4, 3), made(successor_weight=0.5)
     state = problem.generate(40, generator=seeded(0))
     actions = problem.local_search(state, random_actions(problem, state, seeded(1)), effort=1, seeds=torch.arange(40))
     examples = problem.examples(state, actions, generator=seeded(2))
-    wanted, shown = Loss(0.5)(problem, policy, examples)
+    wanted, shown = losses(problem, policy, examples)
     forced = active_jobs(examples.state).sum(1) == 1
     assert 0 < int(forced.sum()) < 40
     assert not bool(wanted[forced].any())
     rows = (~forced).nonzero().squeeze(1)
     assert examples.successor is not None
     some = Examples(examples.state.rows(rows), examples.action[rows], examples.successor[rows])
-    torch.testing.assert_close(Loss(0.5)(problem, policy, some)[0], wanted[rows], rtol=0, atol=1e-5)
-    assert bool((shown[rows] < -NEVER / 2).all())
+    torch.testing.assert_close(losses(problem, policy, some)[0], wanted[rows], rtol=0, atol=1e-5)
+    assert bool((shown[rows] < 50).all())

@@ -11,7 +11,7 @@ from routing import random_actions, seeded
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import JSSP, JSSPState
-from gumbeldore.problems.jssp.bounds import BOUNDS, bound_features, earliest_start, lower_bounds
+from gumbeldore.problems.jssp.bounds import ScheduleBounds, bound_features, earliest_start, lower_bounds
 from gumbeldore.search.samplers import Greedy
 
 
@@ -68,7 +68,7 @@ def test_features_of_unscheduled_operations_lie_between_0_and_1():
     state = partial(20, 5, 30)
     left = torch.arange(5) >= state.scheduled[:, :, None]
     features = bound_features(state, torch.float32)[left]
-    assert features.shape[1] == BOUNDS
+    assert features.shape[1] == ScheduleBounds.width
     assert features.min() >= 0
     assert features.max() <= 1
 
@@ -86,7 +86,7 @@ def test_a_network_that_learnt_without_bounds_acts_the_same_when_it_is_given_the
     with torch.no_grad():
         for block in plain.blocks:
             block.resweight.fill_(0.5)
-    knowing = JSSPPolicy(16, 1, 2, 32, bounds=1)
+    knowing = JSSPPolicy(16, 1, 2, 32, features=(ScheduleBounds(),))
     knowing.load_state_dict({**knowing.state_dict(), **plain.state_dict()})
     state = partial(4, 3, 5)
     assert torch.equal(plain(state), knowing(state))
@@ -94,22 +94,22 @@ def test_a_network_that_learnt_without_bounds_acts_the_same_when_it_is_given_the
 
 def test_trained_bounds_are_used_in_searches_and_in_training_alike():
     torch.manual_seed(0)
-    policy = JSSPPolicy(16, 1, 2, 32, bounds=1).eval()
-    assert policy.bound_embedding is not None
-    torch.nn.init.normal_(policy.bound_embedding.weight)
+    policy = JSSPPolicy(16, 1, 2, 32, features=(ScheduleBounds(),)).eval()
+    assert policy.feature_embedding is not None
+    torch.nn.init.normal_(policy.feature_embedding.weight)
     state = partial(4, 3, 5)
     with torch.no_grad():
         searched = policy(state, policy.prepare(state))
     assert torch.allclose(searched, policy(state), atol=1e-5)
-    torch.nn.init.zeros_(policy.bound_embedding.weight)
+    torch.nn.init.zeros_(policy.feature_embedding.weight)
     assert not torch.allclose(searched, policy(state), atol=1e-3)
 
 
 def test_a_row_does_not_see_the_others():
     torch.manual_seed(0)
-    policy = JSSPPolicy(16, 1, 2, 32, bounds=1).eval()
-    assert policy.bound_embedding is not None
-    torch.nn.init.normal_(policy.bound_embedding.weight)
+    policy = JSSPPolicy(16, 1, 2, 32, features=(ScheduleBounds(),)).eval()
+    assert policy.feature_embedding is not None
+    torch.nn.init.normal_(policy.feature_embedding.weight)
     problem, state = JSSP(4, 3), JSSP(4, 3).generate(5, generator=seeded(3))
     together = Greedy()(problem, policy, state, seeds=torch.zeros(5, dtype=torch.long))
     for row in range(5):

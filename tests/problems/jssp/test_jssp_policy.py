@@ -121,7 +121,8 @@ def test_it_agrees_with_the_public_network(shared: Path, gradients: bool) -> Non
 
 def test_the_defaults_are_the_papers_and_parameters_have_the_public_names() -> None:
     policy = JSSPPolicy()
-    assert policy.config == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, "pointer": 0, "bounds": 0, "active": 0}
+    off = {"features": [], "actions": "all", "successor_weight": 0.0}
+    assert policy.config == {"d": 64, "pairs": 3, "heads": 8, "ff": 256, **off}
     names = set(policy.state_dict())
     block = ["self_attn.in_proj_weight", "self_attn.in_proj_bias", "self_attn.out_proj.weight", "self_attn.out_proj.bias"]
     block += ["linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias", "resweight"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import SettingsError
 from gumbeldore.policies import JSSPPolicy
+from gumbeldore.problem import Examples
 from gumbeldore.problems import JSSP
+from gumbeldore.problems.jssp.kit import JobShopSize
 from gumbeldore.problems.jssp.problem import JSSPState, machine_successors
 
 
@@ -17,6 +19,10 @@ def solved(count: int, jobs: int, machines: int, seed: int = 0) -> tuple[JSSPSta
     all_actions = torch.arange(jobs).repeat(machines)
     order = torch.rand(count, jobs * machines, generator=generator).argsort(1)
     return state, all_actions[order]
+
+
+def learnt(prefix: JSSPState, state: JSSPState, actions: torch.Tensor) -> Examples[JSSPState]:
+    return Examples(prefix, actions[:, 0], machine_successors(state, actions))
 
 
 def test_an_operation_is_followed_by_the_next_one_on_its_machine() -> None:
@@ -42,12 +48,13 @@ def test_examples_of_complete_schedules_carry_successors_and_others_do_not() -> 
 
 def test_teaching_computes_the_logits_of_a_call_and_a_loss_by_hand() -> None:
     torch.manual_seed(0)
-    policy = JSSPPolicy(32, 2, 4, 64, pointer=1)
+    policy = JSSPPolicy(32, 2, 4, 64, successor_weight=1.0)
     for block in policy.blocks:
         torch.nn.init.constant_(block.resweight, 0.5)
     state, actions = solved(4, 4, 3, seed=2)
     prefix = JSSP(4, 3).prefix(state, actions, torch.tensor([0, 3, 7, 11]))
-    logits, losses = policy.taught(prefix, machine_successors(state, actions))
+    logits, losses = policy.loss(learnt(prefix, state, actions))
+    assert losses is not None
     torch.testing.assert_close(logits, policy(prefix), atol=1e-5, rtol=1e-5)
     assert losses.shape == (4,)
     assert losses[3].item() == 0  # a single operation is left: nothing follows it
@@ -56,22 +63,23 @@ def test_teaching_computes_the_logits_of_a_call_and_a_loss_by_hand() -> None:
 
 def test_the_loss_of_an_untrained_head_is_that_of_guessing() -> None:
     torch.manual_seed(0)
-    policy = JSSPPolicy(32, 2, 4, 64, pointer=1)
-    policy.pointer.query.weight.data.zero_()
+    policy = JSSPPolicy(32, 2, 4, 64, successor_weight=1.0)
+    policy.successor_head.query.weight.data.zero_()
     state, actions = solved(2, 5, 3, seed=3)
-    _, losses = policy.taught(state, machine_successors(state, actions))
+    _, losses = policy.loss(learnt(state, state, actions))
+    assert losses is not None
     torch.testing.assert_close(losses, torch.log(torch.full((2,), 4.0)))  # one of four others on each machine
 
 
 def test_a_few_steps_teach_what_follows() -> None:
     torch.manual_seed(0)
-    policy = JSSPPolicy(32, 2, 4, 64, pointer=1)
+    policy = JSSPPolicy(32, 2, 4, 64, successor_weight=1.0)
     state, actions = solved(8, 4, 3, seed=4)
-    successor = machine_successors(state, actions)
+    examples = learnt(state, state, actions)
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     values = []
     for _ in range(60):
-        loss = policy.taught(state, successor)[1].mean()
+        loss = policy.loss(examples)[1].mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -79,7 +87,34 @@ def test_a_few_steps_teach_what_follows() -> None:
     assert values[-1] < 0.6 * values[0]
 
 
-def test_a_network_without_the_head_says_how_to_get_it() -> None:
+def test_the_weight_scales_the_loss() -> None:
     state, actions = solved(2, 3, 2)
-    with pytest.raises(ContractError, match="pointer=1"):
-        JSSPPolicy(16, 1, 2, 32).taught(state, machine_successors(state, actions))
+    values = []
+    for weight in (1.0, 0.25):
+        torch.manual_seed(0)
+        _, losses = JSSPPolicy(16, 1, 2, 32, successor_weight=weight).loss(learnt(state, state, actions))
+        assert losses is not None
+        values.append(losses)
+    torch.testing.assert_close(values[0] / 4, values[1])
+
+
+def test_a_network_without_a_weight_has_no_auxiliary_loss() -> None:
+    state, actions = solved(2, 3, 2)
+    policy = JSSPPolicy(16, 1, 2, 32)
+    logits, losses = policy.loss(learnt(state, state, actions))
+    assert losses is None
+    assert torch.equal(logits, policy(state))
+    assert not any("successor" in name for name in policy.state_dict())
+
+
+def test_labels_of_instances_that_have_begun_cannot_teach_what_follows() -> None:
+    state, actions = solved(2, 3, 2)
+    with pytest.raises(SettingsError, match="`successor_weight` must be 0 for labels of instances that have begun"):
+        JSSPPolicy(16, 1, 2, 32, successor_weight=0.5).loss(Examples(state, actions[:, 0]))
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("inf"), float("nan")])
+def test_a_weight_that_is_none_is_refused(weight: float) -> None:
+    for build in (JSSPPolicy, JobShopSize):
+        with pytest.raises(SettingsError, match="`successor_weight` must be a number from 0 on"):
+            build(successor_weight=weight)

@@ -77,7 +77,7 @@ def _by_saving(distances: NDArray[np.float64]) -> list[list[int]]:
 def look_ahead(instance: Arrays) -> list[int]:
     """On to where the routes by savings that follow cost least: the pilot method (Duin and Voss 1999).
 
-    It knows what networks with `savings` are told (`savings.py`), so it shows what they add.
+    It knows what networks with `SavingsLookAhead` know, so it shows what they add.
     """
     nodes, demands = (torch.as_tensor(np.asarray(instance[name]))[None] for name in ("nodes", "demands"))
     problem = CVRP()

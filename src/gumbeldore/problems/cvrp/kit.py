@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
-from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.networks.features import ComposedSize, read
+from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
 from gumbeldore.problems.cvrp import published
 from gumbeldore.problems.cvrp.baselines import BASELINES, searched
@@ -27,17 +28,19 @@ from gumbeldore.problems.cvrp.routes import EXPORTS, routes
 
 
 @dataclass(frozen=True)
-class DeliverySize(RoutingSize):
-    """Size of the BQ network for deliveries."""
+class DeliverySize(ComposedSize, TransformerSize):
+    """Size of the BQ network, and what it is composed of."""
+
+    network: ClassVar = CVRPPolicy
 
     d: int = 192
     heads: int = 12
-    loads: int = 0  # 1: with `frame`, it is told what fits into the vehicle and how much is left to do
-    savings: int = 0  # 1: with `frame`, it is told what the savings heuristic would do
+    features: tuple[str, ...] = ()  # by name: distance-bias, frame, loads, savings
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_framed("loads", "savings")
+        for feature in read(self.features, CVRPPolicy.known):
+            feature.check(self.d, self.heads)
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Deliveries:
     customers: int | tuple[int, ...] = 100
     capacity: int | tuple[int, ...] = 50  # of the vehicle; two numbers: uniform between them; more: several ranges
     nearest: int | None = None  # allows only so many nearest customers, for inference
-    order: Literal["fullest", "farthest", "given"] = "fullest"  # which subtour comes next in training examples
+    order: Literal["fullest", "given"] = "fullest"  # which subtour comes next in training examples
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range

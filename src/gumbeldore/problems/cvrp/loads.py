@@ -1,4 +1,4 @@
-"""What a network is told of loads and of the depot: which customers still fit, how much there is left to do, and which way they lie.
+"""Features of loads and of the depot: which customers still fit, how much there is left to do, and which way they lie.
 
 Attention computes means. That a customer takes all that is left of a vehicle, or that three vehicles cannot do what remains, are a
 quotient and a sum, which a few blocks learn late; and subtours are petals around the depot, where directions count. Here all that is
@@ -8,17 +8,29 @@ features, about as large as 1, whatever the capacity.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
+from gumbeldore.networks.routes import RouteFeature, View
 from gumbeldore.problems.cvrp.problem import CVRPState
 
-LOADS = 9
-"""Features of a token: two about its demand, five of the row, and its direction from the depot."""
 MANY = 128
 """The number of customers, or of vehicles' loads, that is 1 as a feature."""
+
+
+@dataclass(frozen=True)
+class Loads(RouteFeature):
+    """What fits into the vehicle and how much is left to do: two columns about a node's demand, five of the row, its direction from the depot."""
+
+    name: ClassVar[str] = "loads"
+    width: ClassVar[int] = 9
+
+    def columns(self, view: View) -> Float[Tensor, "row token 9"]:
+        return load_features(view.state, view.order, view.seen, view.distances[..., 0])
 
 
 def load_features(

@@ -14,7 +14,7 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
 from gumbeldore.local_search.improve import improve_routes
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, step_some
-from gumbeldore.problems.cvrp.subtours import Subtours, successors
+from gumbeldore.problems.cvrp.subtours import Subtours
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -27,7 +27,7 @@ from gumbeldore.problems.geometry import (
 )
 
 LARGEST_DEMAND = 9
-ORDERS = ("fullest", "farthest", "given")
+ORDERS = ("fullest", "given")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class CVRP(Problem[CVRPState]):
       (the paper: k = 250). It is for inference on large instances: states from `generate` and `instances` carry it,
       training examples do not.
     - `order` says which subtour of a solution comes next in training examples, where any could: the "fullest" (the paper), from
-      either end; the one that has the "farthest" end from the depot, from there; or that which comes next in the solution as it is "given".
+      either end, or that which comes next in the solution as it is "given".
     """
 
     customers: int = 100
@@ -238,7 +238,6 @@ class CVRP(Problem[CVRPState]):
         the returns to the depot after L or more customers is the end (all equally likely); the stretch is the last L
         customers before it, and everyone else counts as visited. If the first of them is reached via the depot, the
         example starts there with probability 1/2; otherwise it starts at that customer, with the capacity left there.
-        What follows a customer is the next one of its subtour, or the depot; nothing in particular follows the depot.
         """
         rows, customers = state.visited.shape
         device = actions.device
@@ -255,7 +254,7 @@ class CVRP(Problem[CVRPState]):
 
         demands, capacity = state.demands[state.instance], state.capacity[state.instance]
         subtours = Subtours.of(actions)
-        rank, reverse = self.ranked(subtours, state.nodes[state.instance], demands, capacity, uniform(customers) < 0.5)
+        rank, reverse = self.ranked(subtours, demands, capacity, uniform(customers) < 0.5)
         order, begins = subtours.arranged(rank, reverse)
         left = capacity_left(order, begins, demands, capacity)
         size = int(torch.randint(min(3, customers), customers + 1, (), generator=generator))
@@ -277,40 +276,32 @@ class CVRP(Problem[CVRPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        starts = begins.gather(1, first + torch.arange(size, device=device))
-        return Examples(example, target, successors(stretch, starts, customers))
+        return Examples(example, target)
 
     def examples_after(
         self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[CVRPState]:
-        """Where a subtour ends, any other could be next, either way round. As in `examples`, `order` says which; and what follows each
-        customer that is left, and the one where the vehicle stands."""
+        """Where a subtour ends, any other could be next, either way round. As in `examples`, `order` says which."""
         there, subtours = self.prefix(state, actions, steps), Subtours.of(actions)
         coins = torch.rand(actions.shape, generator=generator).to(steps.device) < 0.5
-        rank, reverse = self.ranked(subtours, there.nodes, there.demands, there.capacity, coins)
+        rank, reverse = self.ranked(subtours, there.demands, there.capacity, coins)
         later = subtours.first >= steps[:, None]
         next_one = rank.masked_fill(~later, torch.inf).argmin(1)
         action = actions.gather(1, steps[:, None]).squeeze(1)
         target = torch.where(action % 2 == 1, 2 * subtours.start(next_one, reverse) + 1, action)
-        successor = subtours.successors(reverse & later, steps)
-        return Examples(replace(there, nodes=augment(there.nodes, generator)), target, successor)
+        return Examples(replace(there, nodes=augment(there.nodes, generator)), target)
 
     def ranked(
         self,
         subtours: Subtours,
-        nodes: Float[Tensor, "row node 2"],
         demands: Int[Tensor, "row node"],
         capacity: Int[Tensor, " row"],
         coins: Bool[Tensor, "row subtour"],
     ) -> tuple[Float[Tensor, "row subtour"], Bool[Tensor, "row subtour"]]:
-        """In which order to learn subtours, ascending, and which of them to turn round: at random, by `coins`, or by their ends."""
+        """In which order to learn subtours, ascending, and which of them to turn round: those of `coins`, or none."""
         if self.order == "fullest":
-            return (capacity[:, None] - subtours.load(demands)).to(nodes.dtype), coins
-        if self.order == "given":
-            return subtours.first.to(nodes.dtype), torch.zeros_like(coins)
-        away = (nodes[:, 1:] - nodes[:, :1]).square().sum(-1)
-        first, last = (away.gather(1, subtours.ends(reverse=which)) for which in (False, True))
-        return -torch.maximum(first, last), last > first
+            return (capacity[:, None] - subtours.load(demands)).double(), coins
+        return subtours.first.double(), torch.zeros_like(coins)
 
     def prefix(self, state: CVRPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> CVRPState:
         """What `replay` does from the depot, many times faster, but for the length of the way, which is 0, and without `nearest`."""

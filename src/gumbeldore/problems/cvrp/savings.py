@@ -1,4 +1,4 @@
-"""What a network is told of routes: what the savings heuristic (Clarke and Wright 1964) would do with all that is left to do, and what that costs
+"""Look-ahead features for the CVRP: what the savings heuristic (Clarke and Wright 1964) would do with all that is left to do, and what that costs
 after each of some actions.
 
 There is a route for each customer, and one that begins where the vehicle stands. Ends of routes are joined if a vehicle can take both, the largest saving first. What
@@ -7,15 +7,17 @@ the routes cost after an action tells how good it is (the pilot method, Duin and
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.local_search.compiling import chosen, code, plain
+from gumbeldore.networks.routes import RouteFeature, View
 from gumbeldore.problems.cvrp.rest import Rest
-from gumbeldore.problems.geometry import UNITS, shares
+from gumbeldore.problems.geometry import UNITS, prior, shares
 
 NEAR, FAR = 10, 16
 """Customers that are tried: the nearest ones that fit, directly; those farthest from the depot, via the depot. Beside these, those that savings themselves go to."""
@@ -37,10 +39,23 @@ class Savings(NamedTuple):
     back_regret: Float[Tensor, "row place"]
 
 
-SAVINGS = len(Savings._fields) + 2 * (len(UNITS) - 1)
-"""Features of a node."""
 TRIED, REGRETS = (4, 5), ((6, 8, 10), (7, 9, 11))
-"""Which of them say whether it was tried, directly and via the depot, and its regret."""
+"""Which columns say whether it was tried, directly and via the depot, and its regret."""
+
+
+@dataclass(frozen=True)
+class SavingsLookAhead(RouteFeature):
+    """Of each customer what the savings heuristic would do, now and after each of some actions. That reaches the logits directly, too, so
+    that the network begins as the heuristic to go wherever the savings that follow cost least."""
+
+    name: ClassVar[str] = "savings"
+    width: ClassVar[int] = 12
+
+    def columns(self, view: View) -> Float[Tensor, "row token 12"]:
+        return saving_features(Rest.of(view.state, view.order, view.blocked), view.points.dtype)
+
+    def prior(self) -> Float[Tensor, "2 12"]:
+        return torch.stack([prior(self.width, *each) for each in zip(TRIED, REGRETS, strict=True)])
 
 
 def saving_features(rest: Rest, dtype: torch.dtype) -> Float[Tensor, "row token 12"]:

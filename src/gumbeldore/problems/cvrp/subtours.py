@@ -63,21 +63,3 @@ class Subtours:
         where = begin.gather(1, self.subtour) + offset
         begins = torch.zeros_like(self.begins).scatter_(1, where, offset == 0)
         return torch.zeros_like(self.customer).scatter_(1, where, self.customer), begins
-
-    def successors(self, reverse: Bool[Tensor, "row subtour"], steps: Int[Tensor, " row"]) -> Int[Tensor, "row node"]:
-        """What follows each node from the last of so many steps on: a customer of its subtour, or the depot; -1 for others."""
-        customer, begins = self.customer, self.begins
-        ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
-        after = (customer.roll(-1, 1) + 1).masked_fill(ends, 0)
-        before = (customer.roll(1, 1) + 1).masked_fill(begins, 0)
-        following = torch.where(reverse.gather(1, self.subtour), before, after)
-        passed = torch.arange(customer.shape[1], device=customer.device) < steps[:, None] - 1
-        none = customer.new_full((len(customer), customer.shape[1] + 1), -1)
-        return none.scatter_(1, customer + 1, following.masked_fill(passed, -1))
-
-
-def successors(stretch: Int[Tensor, "row place"], begins: Bool[Tensor, "row place"], customers: int) -> Int[Tensor, "row node"]:
-    """What follows each node in a stretch that ends at the depot: the next customer of its subtour, or the depot; -1 for others."""
-    ends = torch.cat([begins[:, 1:], torch.ones_like(begins[:, :1])], 1)
-    following = (torch.roll(stretch, -1, 1) + 1).masked_fill(ends, 0)
-    return torch.full((len(stretch), customers + 1), -1, device=stretch.device).scatter_(1, stretch + 1, following)

@@ -7,12 +7,26 @@ each schedule if any job may come next; and about half of the choices are none, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
 from gumbeldore.problems.jssp.problem import JSSP, JSSPState
 from gumbeldore.problems.scheduling import never, occurrence
+
+
+@dataclass(frozen=True)
+class ActiveSchedules:
+    """An action space: the choices that lead to active schedules."""
+
+    def mask(self, state: JSSPState) -> Bool[Tensor, "row job"]:
+        return active_jobs(state)
+
+    def ordered(self, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        """Complete schedules of initial states by such choices."""
+        return active_order(state, actions)
 
 
 def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:

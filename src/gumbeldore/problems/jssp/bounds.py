@@ -7,19 +7,30 @@ features, between 0 and 1 whatever the size of the shop: the usual lower bounds 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Num
 from torch import Tensor
 
+from gumbeldore.networks.features import Feature
 from gumbeldore.problems.jssp.problem import JSSPState
 from gumbeldore.problems.scheduling import never
 
-BOUNDS = 8
-"""Features of an operation."""
 SOON = 300.0
 """What is further away than so much counts as that far, where a feature is about the near future: some six operations of Taillard's."""
+
+
+@dataclass(frozen=True)
+class ScheduleBounds(Feature):
+    """When operations can begin, what must follow them, and how critical they are."""
+
+    name: ClassVar[str] = "bounds"
+    width: ClassVar[int] = 8
+
+    def columns(self, state: JSSPState, dtype: torch.dtype) -> Float[Tensor, "row job operation 8"]:
+        return bound_features(state, dtype)
 
 
 class Bounds(NamedTuple):

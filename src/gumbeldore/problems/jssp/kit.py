@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from gumbeldore.errors import require, require_positive
 from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.problem import Problem
 from gumbeldore.problems.gantt import plot_schedule
 from gumbeldore.problems.jssp import published
@@ -44,22 +45,29 @@ class JobShops:
 
 
 @dataclass(frozen=True)
-class JobShopSize:
+class JobShopSize(ComposedSize):
     """Size of the job shop's transformer; the defaults are the paper's."""
+
+    network: ClassVar = JSSPPolicy
 
     d: int = 64  # width
     pairs: int = 3  # of a job-wise and a machine-wise layer
     heads: int = 8
     ff: int = 256  # width of the feed-forward part
-    pointer: int = (
-        0  # 1: another head, for training, that predicts the next operation on each machine (`training.successor_weight`)
+    features: tuple[str, ...] = ()  # by name: bounds
+    actions: Literal["all", "active"] = (
+        "all"  # active: only active schedules, in which no operation could begin earlier by itself
     )
-    bounds: int = 0  # 1: operations are known by when they can begin, what must follow, and how critical they are
-    active: int = 0  # 1: only active schedules are built, in which no operation could begin earlier by itself
+    successor_weight: float = (
+        0.0  # of the auxiliary loss: predicting the next operation on each machine; 0: off, as in the paper
+    )
 
     def __post_init__(self) -> None:
         require_positive(d=self.d, pairs=self.pairs, heads=self.heads, ff=self.ff)
         require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
+        read(self.features, JSSPPolicy.known)
+        weight = self.successor_weight
+        require(0 <= weight < float("inf"), f"`successor_weight` must be a number from 0 on (0: off), got {weight}.")
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import require
 from gumbeldore.networks import native, segments
+from gumbeldore.networks.features import ComposedNetwork, distinct, written
 from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
-from gumbeldore.networks.pointer import Pointer, segment_losses
 from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
-from gumbeldore.policy import Network
-from gumbeldore.problems.jssp.active import active_jobs, active_order
-from gumbeldore.problems.jssp.bounds import BOUNDS, bound_features, earliest_start
+from gumbeldore.networks.successors import SuccessorHead, segment_losses
+from gumbeldore.problem import Examples
+from gumbeldore.problems.jssp.active import ActiveSchedules
+from gumbeldore.problems.jssp.bounds import ScheduleBounds, earliest_start
 from gumbeldore.problems.jssp.problem import JSSPState
 
-NEVER = -100.0
-"""The logit of a job that must not come next in an active schedule. Its chance, 1e-44, is none, but a sampler that asks for all schedules
-gets them all."""
+ACTIONS: dict[str, ActiveSchedules | None] = {"all": None, "active": ActiveSchedules()}
+"""Which jobs may come next, by the names in settings and headers."""
+USUAL_WEIGHT = 0.5
+"""Of the auxiliary loss, where a file does not say."""
 
 
 class Prepared(NamedTuple):
@@ -47,56 +51,76 @@ class Operations(NamedTuple):
     by_machine: Layout  # without the restriction of the last machine-wise block
 
 
-class Choice(NamedTuple):
-    """Some rows of a state, and the jobs that must not come next."""
-
-    rows: Int[Tensor, " open"]
-    excluded: Bool[Tensor, "row job"]
-
-    def of(self, state: JSSPState) -> JSSPState:
-        return state if len(self.rows) == state.row_count else state.rows(self.rows)
-
-    def spread(self, values: Float[Tensor, "open *more"]) -> Float[Tensor, "row *more"]:
-        """Those of all rows, 0 for the others."""
-        if len(self.rows) == len(self.excluded):
-            return values
-        return values.new_zeros(len(self.excluded), *values.shape[1:]).index_copy(0, self.rows, values)
-
-    def logits(self, values: Float[Tensor, "open job"]) -> Float[Tensor, "row job"]:
-        return self.spread(values).masked_fill(self.excluded, NEVER)
-
-
-class JSSPPolicy(Network):
+class JSSPPolicy(ComposedNetwork):
     """Transformer over the unscheduled operations, alternately within jobs and within machines; one logit per unfinished job.
 
     The defaults are the paper's. The same weights serve any number of jobs and machines. Scheduled operations cost nothing;
-    in the last machine-wise block only the jobs' next operations are queries, and only they are followed up. With `pointer=1` it
-    has another head, for training only, by which every operation predicts the next one on its machine. With `bounds=1` it knows when
-    operations can begin, what must follow them, and how critical they are (`bounds.py`). With `active=1` it builds active schedules only
-    (`active.py`), and where they leave no choice, nothing is computed.
+    in the last machine-wise block only the jobs' next operations are queries, and only they are followed up. With
+    `actions=ActiveSchedules()` it builds active schedules only. With a `successor_weight` it has another head, for training only, by which
+    every operation predicts the next one on its machine (the auxiliary successor loss).
     """
 
-    addable = ("pointer", "bounds")
+    known = (ScheduleBounds,)
+    switches = {"bounds": "bounds"}  # noqa: RUF012
+    renamed = {"pointer": "successor_head", "bound_embedding": "feature_embedding"}  # noqa: RUF012
 
     def __init__(
-        self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, pointer: int = 0, bounds: int = 0, active: int = 0
+        self,
+        d: int = 64,
+        pairs: int = 3,
+        heads: int = 8,
+        ff: int = 256,
+        features: Sequence[ScheduleBounds] = (),
+        actions: ActiveSchedules | None = None,
+        successor_weight: float = 0.0,
     ) -> None:
         super().__init__()
+        require(0 <= successor_weight < math.inf, f"`successor_weight` must be a number from 0 on, got {successor_weight}.")
+        space = next(name for name, each in ACTIONS.items() if each == actions)
         sizes = {"d": d, "pairs": pairs, "heads": heads, "ff": ff}
-        self.config = {**sizes, "pointer": pointer, "bounds": bounds, "active": active}
+        self.config = {**sizes, "features": written(features), "actions": space, "successor_weight": successor_weight}
+        self.features, self.actions, self.successor_weight = distinct(features), actions, successor_weight
         self.operation_embedding = nn.Linear(2, d)
         self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
         self.final_trf_block = Block(d, heads, ff)
         self.policy_linear_out = nn.Linear(d, 1)
-        self.pointer = Pointer(d) if pointer else None
-        self.bound_embedding = zeros(nn.Linear(BOUNDS, d, bias=False)) if bounds else None
+        self.successor_head = SuccessorHead(d) if successor_weight else None
+        width = sum(feature.width for feature in features)
+        self.feature_embedding = zeros(nn.Linear(width, d, bias=False)) if features else None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        named = config.get("actions", "all")
+        require(named in ACTIONS, f"`actions` must be one of {', '.join(ACTIONS)}, got {named!r}.")
+        return super().from_config({**config, "actions": ACTIONS[named]})
+
+    @classmethod
+    def upgraded(cls, config: Mapping[str, Any], usual: Sequence[str] = ()) -> dict[str, Any]:
+        """Whether there was a head for successors, was a switch of its own; `training.successor_weight` said how much it counted."""
+        now = super().upgraded(config, usual)
+        active, head = now.pop("active", None), now.pop("pointer", None)
+        if active is not None:
+            now.setdefault("actions", "active" if active else "all")
+        if head is not None:
+            now.setdefault("successor_weight", USUAL_WEIGHT if head else 0.0)
+        return now
+
+    def goes_on_from(self, config: Mapping[str, Any]) -> bool:
+        """What bounds and the head for successors add is nothing before they are trained."""
+        theirs = {name: value for name, value in config.items() if name not in ("features", "successor_weight")}
+        same = all(self.config[name] == value for name, value in theirs.items())
+        head = bool(self.successor_weight) or not config["successor_weight"]
+        return same and head and config["features"] in ([], self.config["features"])
+
+    def mask(self, state: JSSPState) -> Bool[Tensor, "row job"] | None:
+        return None if self.actions is None else self.actions.mask(state)
 
     @property
     def blocks(self) -> list[Block]:
         return [*self.encoder.blocks, self.final_trf_block]
 
     def as_built(self, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
-        return active_order(state, actions) if self.config["active"] else actions
+        return actions if self.actions is None else self.actions.ordered(state, actions)
 
     def prepare(self, state: JSSPState) -> Prepared | None:
         """Folds the weights once; with gradients there is nothing to prepare."""
@@ -117,38 +141,23 @@ class JSSPPolicy(Network):
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
-        choice = self._choice(state)
-        if len(choice.rows) == 0:
-            return choice.logits(prepared.times.new_zeros(0, state.jobs))
-        some = choice.of(state)
-        operations = unscheduled(some, prepared, len(self.encoder))
-        x = self._run(self._embed(some, prepared, operations), prepared, operations.layouts)
-        return choice.logits(self._logits(x, some, operations))
+        operations = unscheduled(state, prepared, len(self.encoder))
+        x = self._run(self._embed(state, prepared, operations), prepared, operations.layouts)
+        return self._logits(x, state, operations)
 
-    def taught(
-        self, state: JSSPState, successor: Int[Tensor, "row operation"]
-    ) -> tuple[Float[Tensor, "row job"], Float[Tensor, " row"]]:
-        if self.pointer is None:
-            raise ContractError(
-                "`successor_weight` must be 0 for a JSSPPolicy without the head for it, or build one with `pointer=1`."
-            )
-        prepared, choice = self._prepare(state), self._choice(state)
-        if len(choice.rows) == 0:
-            return self(state), prepared.times.new_zeros(state.row_count)
-        some = choice.of(state)
-        operations = unscheduled(some, prepared, len(self.encoder))
+    def loss(self, examples: Examples[JSSPState]) -> tuple[Float[Tensor, "row job"], Float[Tensor, " row"] | None]:
+        if self.successor_head is None:
+            return super().loss(examples)
+        state, successor = examples.state, examples.successor
+        require(successor is not None, "`successor_weight` must be 0 for labels of instances that have begun already.")
+        assert successor is not None
+        prepared = self._prepare(state)
+        operations = unscheduled(state, prepared, len(self.encoder))
         by_job, by_machine, layouts = operations.layouts[0], operations.by_machine, operations.layouts
-        x = self._run(self._embed(some, prepared, operations), prepared, [*layouts[:-2], by_machine])
-        following = target_tokens(some, operations, successor[choice.rows])
-        losses = segment_losses(self.pointer, x, by_machine, following).view(some.row_count, -1).mean(1)
-        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), some, operations)
-        return choice.logits(logits), choice.spread(losses)
-
-    def _choice(self, state: JSSPState) -> Choice:
-        """Rows that have to be computed: those with something to choose."""
-        allowed = active_jobs(state) if self.config["active"] else state.unfinished
-        least = 2 if self.config["active"] else 1
-        return Choice((allowed.sum(1) >= least).nonzero().squeeze(1), state.unfinished & ~allowed)
+        x = self._run(self._embed(state, prepared, operations), prepared, [*layouts[:-2], by_machine])
+        losses = segment_losses(self.successor_head, x, by_machine, target_tokens(state, operations, successor))
+        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), state, operations)
+        return logits, self.successor_weight * losses.view(state.row_count, -1).mean(1)
 
     def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
         """As many blocks as there are layouts: the first ones, or the last one."""
@@ -163,13 +172,13 @@ class JSSPPolicy(Network):
         return zeros.index_copy(0, operations.unfinished, logits).view_as(state.scheduled)
 
     def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
-        values = features(state, prepared, operations.operation, operations.row_job)
+        values = inputs(state, prepared, operations.operation, operations.row_job)
         places = embedding(operations.step, prepared.positions + self.operation_embedding.bias)
         x = torch.addmm(places, values, self.operation_embedding.weight.t())
-        if self.bound_embedding is None:
+        if self.feature_embedding is None:
             return x
-        known = bound_features(state, values.dtype).flatten(0, 2)
-        return x + self.bound_embedding(known.index_select(0, operations.row_job * state.operations + operations.step))
+        known = torch.cat([feature.columns(state, values.dtype) for feature in self.features], -1).flatten(0, 2)
+        return x + self.feature_embedding(known.index_select(0, operations.row_job * state.operations + operations.step))
 
     def row_bytes(self, state: JSSPState) -> int:
         """Working memory of one row: its operations, and some indices for each."""
@@ -177,7 +186,7 @@ class JSSPPolicy(Network):
         return tokens * (token_bytes(self.blocks, max(state.jobs, state.operations)) + 80)
 
 
-def features(
+def inputs(
     state: JSSPState, prepared: Prepared, operation: Int[Tensor, " token"], row_job: Int[Tensor, " token"]
 ) -> Float[Tensor, "token 2"]:
     """The network's input, per operation: its time, and how long after the first unfinished job its own one could start.

@@ -9,7 +9,7 @@ from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
 from gumbeldore.local_search.improve import improve_tours
-from gumbeldore.problems.tsp.bounds import bounds
+from gumbeldore.problems.tsp.bounds import SpanningTreeBounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
 from gumbeldore.solvers.ortools_routing import ortools_routes
 from gumbeldore.solvers.outside import distance_matrix
@@ -44,14 +44,14 @@ def farthest_insertion(instance: Arrays) -> list[int]:
 def by_trees(instance: Arrays) -> list[int]:
     """On to the city with the least bound of the way through it, of those that seem best in spanning trees of what is left.
 
-    It knows what networks with `bounds` are told (`bounds.py`), so it shows what they add.
+    It knows what networks with `SpanningTreeBounds` know, so it shows what they add.
     """
     points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
     points = (points - points.amin(0)) / (points.amax(0) - points.amin(0)).max().clamp(min=1e-300)
     tour, left = [0], list(range(1, len(points)))
     while left:
         path = points[[tour[-1], *left, 0]][None]
-        found = bounds(path, torch.tensor([path.shape[1]]))
+        found = SpanningTreeBounds().of(path, torch.tensor([path.shape[1]]))
         tour.append(left.pop(int(found.regret.masked_fill(found.tried == 0, torch.inf)[0, 1:-1].argmin())))
     return tour[1:]
 

@@ -1,4 +1,4 @@
-"""What a network is told of the way that is left: what spanning trees say of each city.
+"""Look-ahead features for the TSP: what spanning trees say of each city that is left.
 
 Which city to go to next depends on what that leaves to be done. A bound of it is a sum over a tree, which attention, computing means, learns
 late or never. Here it is features, about as large as 1, whatever the number of cities.
@@ -6,27 +6,49 @@ late or never. Here it is features, about as large as 1, whatever the number of 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from gumbeldore.problems.geometry import UNITS, shares
+from gumbeldore.errors import require_positive
+from gumbeldore.networks.routes import RouteFeature, View
+from gumbeldore.problems.geometry import UNITS, prior, shares
 from gumbeldore.problems.tsp.trees import PathBounds, bound_paths
 
-ROUNDS, TRIES = 50, 3
-"""Trees that are grown, and cities that are tried."""
-BOUNDS = 12
-"""Features of a city."""
 TRIED, REGRETS = 4, (9, 10, 11)
 """Which of them say whether it was tried, and its regret."""
 
 
-def bounds(points: Float[Tensor, "row place 2"], counts: Int[Tensor, " row"]) -> PathBounds:
-    """Of ways from the first point through all others to the last one, at `counts` - 1."""
-    return bound_paths(points, counts, rounds=ROUNDS, tries=TRIES)
+@dataclass(frozen=True)
+class SpanningTreeBounds(RouteFeature):
+    """Of each city what the spanning trees of Held and Karp say of the path that is left. They reach the logits directly, too, so that the
+    network begins as the heuristic to go wherever the bound grows least."""
+
+    name: ClassVar[str] = "bounds"
+    width: ClassVar[int] = 12
+
+    rounds: int = 50  # trees that are grown
+    tries: int = 3  # cities that are tried
+
+    def __post_init__(self) -> None:
+        require_positive(rounds=self.rounds, tries=self.tries)
+
+    def of(self, points: Float[Tensor, "row place 2"], counts: Int[Tensor, " row"]) -> PathBounds:
+        """Of ways from the first point through all others to the last one, at `counts` - 1."""
+        return bound_paths(points, counts, rounds=self.rounds, tries=self.tries)
+
+    def columns(self, view: View) -> Float[Tensor, "row token 12"]:
+        return bound_features(self, view.points, view.blocked, view.distances / 2)
+
+    def prior(self) -> Float[Tensor, "1 12"]:
+        return prior(self.width, TRIED, REGRETS)[None]
 
 
 def bound_features(
+    bounds: SpanningTreeBounds,
     points: Float[Tensor, "row token 2"],
     blocked: Bool[Tensor, "row 1 1 token"] | None,
     distances: Float[Tensor, "row token 2"],
@@ -37,7 +59,7 @@ def bound_features(
     if blocked is not None:
         counts -= blocked.flatten(1).sum(1)
     last = (counts - 1)[:, None]  # where the destination would be without padding
-    found = bounds(points.scatter(1, last[..., None].expand(-1, -1, 2), points[:, -1:]), counts)
+    found = bounds.of(points.scatter(1, last[..., None].expand(-1, -1, 2), points[:, -1:]), counts)
     lengths, regret = torch.stack([found.ahead, found.behind], -1), found.regret[..., None]
     others = torch.stack([found.price, found.degree, found.first, found.last, found.tried], -1)
     place = torch.cat([torch.arange(points.shape[1] - 1, device=points.device).expand(len(points), -1), last], 1)[..., None]

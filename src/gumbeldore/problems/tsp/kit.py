@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
-from gumbeldore.networks.layers import RoutingSize, TransformerSize
+from gumbeldore.networks.features import ComposedSize, read
+from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
 from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES, searched
@@ -30,14 +31,17 @@ from gumbeldore.problems.tsp.tours import EXPORTS
 
 
 @dataclass(frozen=True)
-class TourSize(RoutingSize):
-    """Sizes of the BQ network."""
+class TourSize(ComposedSize, TransformerSize):
+    """Size of the BQ network, and what it is composed of."""
 
-    bounds: int = 0  # 1: with `frame`, it is told what spanning trees say of the way that is left
+    network: ClassVar = TSPPolicy
+
+    features: tuple[str, ...] = ()  # by name: distance-bias, frame, bounds
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_framed("bounds")
+        for feature in read(self.features, TSPPolicy.known):
+            feature.check(self.d, self.heads)
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,7 @@ class TSP(Problem[TSPState]):
         """A random contiguous segment of each tour, in either direction, of one random length for the whole minibatch.
 
         Its first city is the origin, its last the destination, its second the target; the cities outside count as visited.
-        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination), in which
-        no city has a successor to learn: both directions are right.
+        The length counts cities and is uniform in 4 .. N + 1, where N + 1 is the closed tour (origin = destination).
         """
         rows, cities = actions.shape[0], actions.shape[1] + 1
         require(state.visited.shape[1] == cities, "`examples` needs complete tours of full instances.")
@@ -150,15 +149,12 @@ class TSP(Problem[TSPState]):
             visited=visited,
             length=torch.zeros_like(state.length),
         )
-        successor = torch.full_like(tour, -1)
-        if length <= cities:
-            successor.scatter_(1, segment[:, :-1], segment[:, 1:])
-        return Examples(example, segment[:, 1], successor)
+        return Examples(example, segment[:, 1])
 
     def examples_after(
         self, state: TSPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[TSPState]:
-        """The way there does not matter, so it is not replayed. What follows the current city, and each one beyond it, is to be learned."""
+        """The way there does not matter, so it is not replayed."""
         tour = torch.cat([state.start[:, None], actions], 1)
         behind = torch.arange(tour.shape[1], device=tour.device) <= steps[:, None]
         example = TSPState(
@@ -169,9 +165,7 @@ class TSP(Problem[TSPState]):
             visited=torch.zeros_like(state.visited).scatter_(1, tour, behind),
             length=torch.zeros_like(state.length),
         )
-        known = torch.arange(tour.shape[1], device=tour.device) >= steps[:, None]
-        successor = torch.full_like(tour, -1).scatter_(1, tour, tour.roll(-1, 1).where(known & (steps > 0)[:, None], -1))
-        return Examples(example, actions.gather(1, steps[:, None]).squeeze(1), successor)
+        return Examples(example, actions.gather(1, steps[:, None]).squeeze(1))
 
     def local_search(
         self, state: TSPState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0

@@ -1,26 +1,26 @@
-"""Networks of routes that are told bounds of tours, or savings."""
+"""Networks of routes with look-ahead features: bounds of tours, or savings."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from routing import CLOSE, awake, check_all_weights_learn, check_paths_agree, check_rows_are_independent, masked, partial
+from routing import awake, check_all_weights_learn, check_paths_agree, check_rows_are_independent, masked, partial
 
-from gumbeldore.errors import SettingsError
-from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.local_search import compiling
+from gumbeldore.networks.distance_bias import DistanceBias
 from gumbeldore.networks.frame import turned
+from gumbeldore.networks.routes import CanonicalFrame
 from gumbeldore.policies import CVRPPolicy, TSPPolicy
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.problems import CVRP, TSP
-from gumbeldore.problems.cvrp.kit import DeliverySize
-from gumbeldore.problems.tsp.kit import TourSize
+from gumbeldore.problems.cvrp.loads import Loads
+from gumbeldore.problems.cvrp.savings import SavingsLookAhead
+from gumbeldore.problems.tsp.bounds import SpanningTreeBounds
 
 Case = tuple[Problem[Any], Network]
 STEPS = torch.tensor([0, 3, 3, 7, 9])
@@ -28,10 +28,10 @@ STEPS = torch.tensor([0, 3, 3, 7, 9])
 
 @pytest.fixture(params=["tsp", "cvrp"])
 def case(request: pytest.FixtureRequest) -> Case:
-    sizes = {"d": 16, "layers": 2, "heads": 4, "ff": 24, "local": 1, "frame": 1}
+    begun = (DistanceBias(), CanonicalFrame())
     if request.param == "tsp":
-        return TSP(12), awake(TSPPolicy(**sizes, bounds=1))
-    return CVRP(12, capacity=(12, 30)), awake(CVRPPolicy(**sizes, savings=1))
+        return TSP(12), awake(TSPPolicy(16, 2, 4, 24, features=(*begun, SpanningTreeBounds())))
+    return CVRP(12, capacity=(12, 30)), awake(CVRPPolicy(16, 2, 4, 24, features=(*begun, SavingsLookAhead())))
 
 
 @pytest.mark.parametrize("gradients", [True, False])
@@ -68,27 +68,24 @@ def test_they_answer_alike_for_alike_instances(case: Case, steps: int) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-3)
 
 
-def test_a_policy_from_before_is_what_it_was(case: Case, tmp_path: Path) -> None:
-    """Its file says nothing of bounds and savings."""
-    problem = case[0]
-    policy = awake(type(case[1])(16, 2, 4, 24, local=1, frame=1))
-    for name in ("bounds", "savings"):
-        policy.config.pop(name, None)
-    save_policy(tmp_path / "old.safetensors", policy)
-    again, state = load_policy(tmp_path / "old.safetensors"), partial(problem, 4, 3)
-    torch.testing.assert_close(
-        masked(problem, again, state, gradients=False), masked(problem, policy, state, gradients=False), **CLOSE
-    )
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("name", ["tsp", "cvrp"])
+def test_look_ahead_works_by_itself_and_rows_stay_independent(name: str, gradients: bool) -> None:
+    if name == "tsp":
+        problem: Problem[Any] = TSP(12)
+        policy: Network = awake(TSPPolicy(16, 2, 4, 24, features=(SpanningTreeBounds(rounds=20, tries=2),)))
+    else:
+        problem, policy = CVRP(12, 20), awake(CVRPPolicy(16, 2, 4, 24, features=(Loads(), SavingsLookAhead())))
+    check_rows_are_independent(problem, policy, partial(problem, 5, STEPS), gradients=gradients)
 
 
-@pytest.mark.parametrize(("make", "name"), [(TSPPolicy, "bounds"), (CVRPPolicy, "savings")])
-def test_they_need_a_frame(make: type[Network], name: str) -> None:
-    size = TourSize if make is TSPPolicy else DeliverySize
-    for build in (make, size):
-        with pytest.raises(SettingsError, match=f"`{name}` needs `frame` = 1, got 0"):
-            build(**{name: 1})
-    with pytest.raises(SettingsError, match=f"`{name}` must be 0 or 1, got 2"):
-        size(frame=1, **{name: 2})
+def test_a_network_with_look_ahead_begins_as_its_heuristic(case: Case) -> None:
+    problem, network = case
+    policy, state = type(network).from_config(network.config), partial(problem, 5, 3)
+    begun = masked(problem, policy, state, gradients=False)
+    for block in policy.graph_encoder.blocks:  # type: ignore[attr-defined]
+        torch.nn.init.constant_(block.linear2.weight, 0.3)
+    torch.testing.assert_close(masked(problem, policy, state, gradients=False), begun, rtol=0, atol=0)
 
 
 def test_there_is_compiled_code() -> None:

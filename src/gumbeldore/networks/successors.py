@@ -1,4 +1,4 @@
-"""Which token follows which: a bilinear head over the final tokens of a network, taught beside its actions."""
+"""The auxiliary successor loss: which token follows which, by a bilinear head over the final tokens of a network, beside its actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORBIDDEN = -1e9
 """The score of a token that cannot follow; finite, so that rows without any target have finite gradients."""
 
 
-class Pointer(nn.Module):
+class SuccessorHead(nn.Module):
     """Scores of every token as the successor of every other: q_i . k_j / sqrt(d)."""
 
     def __init__(self, d: int) -> None:
@@ -27,15 +27,13 @@ class Pointer(nn.Module):
 
 
 def successor_losses(
-    scores: Float[Tensor, "row token token"], target: Int[Tensor, "row token"], allowed: Bool[Tensor, "row token"] | None = None
+    scores: Float[Tensor, "row token token"], target: Int[Tensor, "row token"], allowed: Bool[Tensor, "row token"]
 ) -> Float[Tensor, " row"]:
     """Mean negative log-probability of the tokens that follow, over those with a target (not -1); no token follows itself.
 
-    `allowed` are the tokens that may follow any other; None: all.
+    `allowed` are the tokens that may follow any other.
     """
-    forbidden = torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)[None]
-    if allowed is not None:
-        forbidden = forbidden | ~allowed[:, None]
+    forbidden = torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)[None] | ~allowed[:, None]
     log_prob = scores.masked_fill(forbidden, FORBIDDEN).log_softmax(-1)
     known = target >= 0
     chosen = log_prob.gather(2, target.clamp(min=0)[..., None]).squeeze(2).masked_fill(~known, 0)
@@ -43,7 +41,7 @@ def successor_losses(
 
 
 def segment_losses(
-    pointer: Pointer, x: Float[Tensor, "token d"], layout: Layout, target: Int[Tensor, " token"]
+    head: SuccessorHead, x: Float[Tensor, "token d"], layout: Layout, target: Int[Tensor, " token"]
 ) -> Float[Tensor, " segment"]:
     """`successor_losses` of tokens that can only follow others of their segment; `target` are tokens, -1 where none follows."""
     index, real = layout.places()
@@ -51,16 +49,4 @@ def segment_losses(
         (index[real],), torch.arange(index.shape[1], device=x.device).expand_as(index)[real]
     )
     local = place[target.clamp(min=0)].where(target >= 0, -1)[index].where(real, -1)
-    return successor_losses(pointer(x[index]), local, real)
-
-
-def in_tokens(successor: Int[Tensor, "row item"], order: Int[Tensor, "row token"]) -> Int[Tensor, "row token"]:
-    """The target of each token as the place of a token, given those of items; `order` are the items of the tokens.
-
-    -1 where an item has no successor, or one that is no token. Of several tokens for one item the last one follows.
-    """
-    rows, items = successor.shape
-    place = torch.arange(order.shape[1], device=order.device).expand_as(order)
-    where = torch.full((rows, items), -1, dtype=order.dtype, device=order.device).scatter_reduce(1, order, place, "amax")
-    target = successor.gather(1, order)
-    return where.gather(1, target.clamp(min=0)).where(target >= 0, -1)
+    return successor_losses(head(x[index]), local, real)
