@@ -160,7 +160,7 @@ def test_a_run_that_is_older_than_a_setting_is_not_resumed_with_it(old, capsys):
 
 def test_weights_that_are_older_than_features_are_gone_on_with_as_they_are(tmp_path, capsys):
     given = Path(__file__).parents[1] / "data" / "policies" / "older-tsp-windows.safetensors"
-    assert new_run(tmp_path / "new", 1, "--from", str(given)) == 0
+    assert new_run(tmp_path / "new", 1, "--from", str(given), "--policy.ff", "16") == 0
     assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["features"] == ["distance-bias"]
     assert new_run(tmp_path / "other", 1, "--from", str(given), "--policy.features", "frame") == 2
     assert "Give it the same class and sizes" in words(capsys.readouterr().err)

@@ -45,7 +45,7 @@ class Evaluator(Generic[S]):
     def repeat(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> None:
         """Counts rows that go through the policy once more."""
         if len(rows) and not self._unasked(state):
-            self.repeated.index_add_(0, instance, (self.problem.mask(state.rows(rows)).sum(1) > 1).long())
+            self.repeated.index_add_(0, instance, (allowed(self.problem, self.policy, state.rows(rows)).sum(1) > 1).long())
 
     def __call__(self, state: S, rows: Int[Tensor, " row"], instance: Int[Tensor, " row"]) -> Float[Tensor, "row action"]:
         """Masked log-probabilities of the given rows of `state`, counted for the given instances."""
