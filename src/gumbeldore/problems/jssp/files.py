@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.job_shops import layout
 from gumbeldore.io.text import integer, is_number, number, text_format
 from gumbeldore.io.tsplib import is_tsplib
 from gumbeldore.kits.kit import Instance
@@ -18,7 +19,7 @@ from gumbeldore.problems.jssp.known import known_makespan
 
 Row = list[str]
 LONGEST = 1e9  # an operation; makespans stay exact
-REFUSED = "Flexible and recirculating job shops are not supported."
+REFUSED = "Flexible and recirculating job shops: --problem fjsp."
 NAMED = re.compile(r"\binstance:?\s+(\w+)", re.IGNORECASE)
 
 
@@ -178,7 +179,9 @@ def _heading(row: Row) -> str:
 
 
 def claims(lines: list[str]) -> bool:
-    """A first row of two counts and a row that fits them, or Taillard's headings."""
+    """A first row of two counts and a row that fits them, or Taillard's headings; no flexible or recirculating job shop."""
+    if layout(lines) != "other":
+        return False
     rows = [line.split() for line in map(str.strip, lines) if line and not line.startswith("#")]
     if any(_heading(row) in ("times", "header") for row in rows):
         return True

@@ -1,0 +1,195 @@
+"""A network for flexible job shops: the job shop's, whose tokens are pairs of an operation and a machine that can do it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from gumbeldore.errors import ContractError
+from gumbeldore.networks import native, segments
+from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
+from gumbeldore.networks.positions import sinusoids
+from gumbeldore.networks.segments import Layout, find_starts
+from gumbeldore.policy import Network
+from gumbeldore.problems.fjsp.active import active_pairs, waiting
+from gumbeldore.problems.fjsp.bounds import FEATURES, features
+from gumbeldore.problems.fjsp.problem import FJSPState
+
+NEVER = -100.0
+"""The logit of what must not come next. Its chance, 1e-44, is none, but a sampler that asks for all schedules gets them all."""
+
+
+class Prepared(NamedTuple):
+    """What does not change during a search."""
+
+    positions: Float[Tensor, "position d"]  # sinusoidal encodings
+    slopes: list[Float[Tensor, " head"] | None]  # ALiBi's, of job-wise blocks
+    blocks: list[native.Block] | None  # None where the compiled code cannot run them
+
+
+class Tokens(NamedTuple):
+    """The unscheduled operations of all rows on each of their machines, job by job, and who attends to whom in the network's blocks."""
+
+    place: Int[Tensor, " token"]  # among all of a dense table: row, job, operation, machine
+    step: Int[Tensor, " token"]  # the operation's index in its job
+    operation: Int[Tensor, " token"]  # (row * J + job) * O + step
+    asked: Int[Tensor, " candidate"]  # the tokens to choose from
+    candidates: Int[Tensor, " candidate"]  # row * J * M + action of these
+    layouts: list[Layout]  # of all blocks
+    by_machine: Layout  # without the restriction of the last machine-wise block
+
+
+class FJSPPolicy(Network):
+    """Transformer over pairs of an unscheduled operation and a machine that can do it, alternately within jobs and within machines.
+
+    One logit for each pair that may come next. The same weights serve any number of jobs, operations and machines. In the last machine-wise
+    block only these pairs are queries, and only they are followed up. With `active=1` only schedules are built in which every operation begins
+    before any other could have ended (`active.py`), and where that leaves no choice, nothing is computed. With `assign=1` it has another
+    head, for training only, that predicts the machine of every operation.
+    """
+
+    addable = ("assign",)
+
+    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, active: int = 1, assign: int = 0) -> None:
+        super().__init__()
+        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "active": active, "assign": assign}
+        self.embedding = nn.Linear(FEATURES, d)
+        self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
+        self.last = Block(d, heads, ff)
+        self.logit = nn.Linear(d, 1)
+        self.assignment = nn.Linear(d, 1) if assign else None
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [*self.encoder.blocks, self.last]
+
+    def prepare(self, state: FJSPState) -> Prepared | None:
+        """Folds the weights once; with gradients there is nothing to prepare."""
+        return None if torch.is_grad_enabled() else self._prepare(state)
+
+    def _prepare(self, state: FJSPState) -> Prepared:
+        heads, like = self.config["heads"], self.logit.weight
+        alibi = 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
+        slopes = [alibi if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
+        return Prepared(sinusoids(state.operations, like), slopes, fold_all(self.blocks, slopes))
+
+    def forward(self, state: FJSPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
+        """Logits of the pairs to choose from, and zeros."""
+        prepared = self._prepare(state) if context is None else context
+        allowed, rows = self._choice(state)
+        if len(rows) == 0:
+            return self._spread(state, allowed, rows, None)
+        some = state if len(rows) == state.row_count else state.rows(rows)
+        tokens = unscheduled(some, allowed[rows], len(self.encoder))
+        x = self._run(self._embed(some, prepared, tokens), prepared, tokens.layouts)
+        return self._spread(state, allowed, rows, self._logits(x, some, tokens))
+
+    def taught(
+        self, state: FJSPState, successor: Int[Tensor, "row operation"]
+    ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:
+        """Also how badly the machines of unscheduled operations are predicted."""
+        if self.assignment is None:
+            raise ContractError(
+                "`successor_weight` must be 0 for an FJSPPolicy without the head for it, or build one with `assign=1`."
+            )
+        prepared = self._prepare(state)
+        allowed, rows = self._choice(state)
+        if len(rows) == 0:
+            return self._spread(state, allowed, rows, None), prepared.positions.new_zeros(state.row_count)
+        some = state if len(rows) == state.row_count else state.rows(rows)
+        tokens = unscheduled(some, allowed[rows], len(self.encoder))
+        x = self._run(self._embed(some, prepared, tokens), prepared, [*tokens.layouts[:-2], tokens.by_machine])
+        loss = x.new_zeros(state.row_count).index_copy(0, rows, self._assignment_losses(x, some, tokens, successor[rows]))
+        chosen = self._run(x[tokens.asked], prepared, tokens.layouts[-1:])
+        return self._spread(state, allowed, rows, self._logits(chosen, some, tokens)), loss
+
+    def _choice(self, state: FJSPState) -> tuple[Bool[Tensor, "row job machine"], Int[Tensor, " open"]]:
+        """What may come next, and the rows that have to be computed: those with something to choose."""
+        allowed = active_pairs(state) if self.config["active"] else waiting(state)
+        return allowed, (allowed.sum((1, 2)) >= 2).nonzero().squeeze(1)
+
+    def _spread(self, state: FJSPState, allowed: Tensor, rows: Tensor, values: Tensor | None) -> Float[Tensor, "row action"]:
+        """The logits of all rows: of some the given ones, of the others 0, and `NEVER` for what must not come next."""
+        logits = self.logit.weight.new_zeros(state.row_count, state.jobs * state.machines)
+        if values is not None:
+            logits = values if len(rows) == state.row_count else logits.index_copy(0, rows, values.to(logits.dtype))
+        return logits.masked_fill((waiting(state) & ~allowed).flatten(1), NEVER)
+
+    def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
+        """As many blocks as there are layouts: the first ones, or the last one."""
+        some = slice(len(layouts)) if len(layouts) > 1 else slice(-1, None)
+        if prepared.blocks is None:
+            return segments.run(x, self.blocks[some], prepared.slopes[some], layouts)
+        return native.run(x, prepared.blocks[some], layouts)
+
+    def _logits(self, x: Float[Tensor, "candidate d"], state: FJSPState, tokens: Tokens) -> Float[Tensor, "row action"]:
+        logits = self.logit(x).squeeze(1)
+        zeros = logits.new_zeros(state.row_count * state.jobs * state.machines)
+        return zeros.index_copy(0, tokens.candidates, logits).view(state.row_count, -1)
+
+    def _embed(self, state: FJSPState, prepared: Prepared, tokens: Tokens) -> Float[Tensor, "token d"]:
+        values = features(state, self.logit.weight.dtype).view(-1, FEATURES).index_select(0, tokens.place)
+        places = embedding(tokens.step, prepared.positions + self.embedding.bias)
+        return torch.addmm(places, values, self.embedding.weight.t())
+
+    def _assignment_losses(
+        self, x: Float[Tensor, "token d"], state: FJSPState, tokens: Tokens, machines: Int[Tensor, "row operation"]
+    ) -> Float[Tensor, " row"]:
+        """The mean negative log-probability of the machines of operations that have several, among their own; 0 if there are none."""
+        assert self.assignment is not None
+        score = self.assignment(x).squeeze(1)
+        several = tokens.operation.bincount(minlength=machines.numel()) > 1
+        highest = (
+            score.new_zeros(machines.numel()).scatter_reduce(0, tokens.operation, score, "amax", include_self=False).detach()
+        )
+        sums = torch.zeros_like(highest).index_add(0, tokens.operation, (score - highest[tokens.operation]).exp())
+        chosen = (tokens.place % state.machines == machines.flatten()[tokens.operation]) & several[tokens.operation]
+        of = tokens.operation[chosen]
+        loss = sums[of].log() + highest[of] - score[chosen]
+        row = of // machines.shape[1]
+        total = score.new_zeros(len(machines)).index_add(0, row, loss)
+        return total / row.bincount(minlength=len(machines)).clamp(min=1)
+
+    def row_bytes(self, state: FJSPState) -> int:
+        """Working memory of one row: its pairs, their features, and some indices for each."""
+        tokens = int((state.times[state.instance[:1]] >= 0).sum())
+        dense = state.times[0].numel() * 4 * (FEATURES + 8)
+        return dense + tokens * (token_bytes(self.blocks, state.jobs * state.operations) + 80)
+
+
+def unscheduled(state: FJSPState, allowed: Bool[Tensor, "row job machine"], blocks: int) -> Tokens:
+    """Lists the pairs of an unscheduled operation and a machine, and who attends to whom: by job and by machine in turn, and at last those
+    to choose from."""
+    rows, jobs, count, machines = state.row_count, state.jobs, state.operations, state.machines
+    left = torch.arange(count, device=state.device) >= state.scheduled[:, :, None]
+    able = (state.times[state.instance] >= 0) & left[..., None]
+    place = able.flatten().nonzero().squeeze(1)
+    operation, machine = place // machines, place % machines
+    row_job, step = operation // count, operation % count
+    ends = state.counts[state.instance].flatten()[row_job]
+    per_job = able.sum((2, 3)).flatten()
+    by_job = Layout(
+        starts=find_starts(per_job[per_job > 0]),
+        positions=(step - (ends - 1)).float(),  # from the end of the job, so that no exponential overflows
+    )
+    row_machine = row_job // jobs * machines + machine
+    by_machine = Layout(find_starts(row_machine.bincount(minlength=rows * machines)), row_machine.argsort(stable=True).int())
+
+    pair = row_job * machines + machine
+    asked = (allowed.flatten()[pair] & (step == state.scheduled.flatten()[row_job])).nonzero().squeeze(1)
+    of_asked = row_machine.index_select(0, asked)
+    order = of_asked.argsort(stable=True)
+    last = replace(
+        by_machine,
+        query_starts=find_starts(of_asked.bincount(minlength=rows * machines)),
+        query_tokens=asked.index_select(0, order).int(),
+        query_rows=order.int(),
+    )
+    final = Layout(find_starts((row_job[asked] // jobs).bincount(minlength=rows)))
+    layouts = [*[by_job, by_machine] * (blocks // 2 - 1), by_job, last, final]
+    return Tokens(place, step, operation, asked, pair[asked], layouts, by_machine)
