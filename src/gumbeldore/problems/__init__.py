@@ -1,6 +1,7 @@
 """The problems, one file each."""
 
 from gumbeldore.problems.cvrp.problem import CVRP, CVRPState
+from gumbeldore.problems.fjsp.problem import FJSP, FJSPState
 from gumbeldore.problems.gomoku.problem import Gomoku, GomokuState
 from gumbeldore.problems.jssp.problem import JSSP, JSSPState
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks, taillard_instances
@@ -8,9 +9,11 @@ from gumbeldore.problems.tsp.problem import TSP, TSPState
 
 __all__ = [
     "CVRP",
+    "FJSP",
     "JSSP",
     "TSP",
     "CVRPState",
+    "FJSPState",
     "Gomoku",
     "GomokuState",
     "JSSPState",

@@ -41,6 +41,9 @@ class Flexible {
         for (int j = 0; j < jobs; j++) first[j + 1] = std::max(first[j + 1], first[j]);
         count = (int)time.size();
         for (auto *numbers : {&head, &tail, &free_head, &free_tail}) numbers->assign(count, 0);
+        following.assign(count, 0);
+        for (int o = count - 2; o >= 0; o--)
+            if (job[o] == job[o + 1]) following[o] = following[o + 1] + shortest(o + 1);
         for (auto *numbers : {&on, &place, &open, &rank}) numbers->assign(count, 0);
         stays.assign(count, 0);
         tabu.assign((size_t)count * machines, 0);
@@ -79,7 +82,8 @@ class Flexible {
         return true;
     }
 
-    // Actions in the order in which operations begin. Where one could run in the time before the next one begins, it does.
+    // Actions in the order in which operations begin; of those that begin together first the one with most work left in its job. Where one could
+    // run in the time before the next one begins, it does.
     void write(int *actions) {
         std::vector<double> job_free(jobs, 0), machine_free(machines, 0);
         std::vector<int> next(first.begin(), first.end() - 1), line(machines, 0);
@@ -91,7 +95,7 @@ class Flexible {
         }
         for (int left = movable(); left > 0; left--) {
             int chosen = -1, where = -1, soonest = -1, there = -1;
-            double start = 0, earliest = 0;
+            double start = 0, earliest = 0, longest = 0;
             for (int j = 0; j < jobs; j++) {
                 int o = next[j];
                 if (o == first[j + 1]) continue;
@@ -107,10 +111,12 @@ class Flexible {
                 while (line[m] < (int)lines[m].size() && done[lines[m][line[m]]]) line[m]++;
                 if (lines[m][line[m]] != o) continue;
                 double begins = std::max(job_free[j], machine_free[m]);
-                if (chosen >= 0 && begins >= start) continue;
+                double left_in_job = took(o) + following[o];
+                if (chosen >= 0 && (begins > start || (begins == start && left_in_job <= longest))) continue;
                 chosen = o;
                 where = m;
                 start = begins;
+                longest = left_in_job;
             }
             if (chosen < 0 || (start >= earliest && start + time[chosen][where] > earliest)) {
                 chosen = soonest;
@@ -133,12 +139,19 @@ class Flexible {
     std::vector<int> job, on, place, open;
     std::vector<int> order, rank;            // operations so that each comes after those it waits for; their places in it
     std::vector<double> head, tail;          // the longest way to the start of an operation, and from its end to the end
+    std::vector<double> following;             // the shortest times of all that follow in the job
     std::vector<double> free_head, free_tail;  // the same without one operation
     std::vector<char> stays;
     std::vector<int> tabu;  // [operation][machine]: until when it may not go there
     std::vector<Insertion> insertions;
     std::vector<int> path;
 
+    double shortest(int o) const {
+        double least = -1;
+        for (int m = 0; m < machines; m++)
+            if (time[o][m] >= 0 && (least < 0 || time[o][m] < least)) least = time[o][m];
+        return least;
+    }
     double took(int o) const { return time[o][on[o]]; }
     int before_in_job(int o) const { return o > first[job[o]] ? o - 1 : -1; }
     int after_in_job(int o) const { return o + 1 < first[job[o] + 1] ? o + 1 : -1; }
