@@ -96,7 +96,7 @@ def natural(kit, instance):
         return [job for job in range(jobs) for _ in range(machines)]
     if kit.name == "fjsp":
         able = instance.arrays["times"] >= 0
-        return [job * able.shape[2] + row.argmax() for job, rows in enumerate(able) for row in rows if row.any()]
+        return [int(job * able.shape[2] + row.argmax()) for job, rows in enumerate(able) for row in rows if row.any()]
     if kit.name == "cvrp":
         return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
     return list(range(1, len(instance.arrays["coordinates"])))

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Int, Num
 from torch import Tensor
 
-from gumbeldore.local_search.compiling import address, code, plain
+from gumbeldore.local_search.compiling import code, plain
 
 
-def polish_flexible(
+def improve_flexible(
     times: Num[Tensor, "batch job operation machine"],
     actions: Int[Tensor, "batch depth"],
     seeds: Int[Tensor, " batch"],
@@ -21,7 +21,6 @@ def polish_flexible(
 ) -> Int[Tensor, "batch depth"]:
     """Schedules that are not longer, by `rounds` of tabu search, in the order in which operations begin. Actions are those of `FJSP`, padded with
     -1 at the end; the first `kept` of them stay."""
-    result = actions.to("cpu", torch.int32, copy=True).contiguous()
-    given = plain(times, torch.float64), plain(seeds, torch.int64)
-    code().gumbeldore_polish_flexible(*map(address, given), *times.shape, result.shape[1], rounds, kept, address(result))
-    return result.to(actions)
+    result = actions.to("cpu", torch.int64, copy=True).contiguous().numpy()
+    code().improve_flexible(plain(times, torch.float64), plain(seeds, torch.int64), rounds, kept, result)
+    return torch.from_numpy(result).to(actions)

@@ -6,12 +6,12 @@ import pytest
 import torch
 from flexible_shops import random_actions
 
-from gumbeldore.local_search import search as local_search
+from gumbeldore.local_search import compiling
 from gumbeldore.problem import replay
 from gumbeldore.problems import FJSP
 from gumbeldore.problems.fjsp.active import active_pairs
 
-pytestmark = pytest.mark.skipif(not local_search.available(), reason="the local search is not compiled")
+pytestmark = pytest.mark.skipif(not compiling.available(), reason="the local search is not compiled")
 
 
 def started(problem, count=20, seed=0):

@@ -93,10 +93,7 @@ def test_a_file_may_hold_several_instances(tmp_path):
         ("2 3\n0 3 2 -2 1 5\n1 4 0 60 2 1\n", "Operation 2 of job 1 takes -2, but times must lie in 0"),
         ("2 3\n0 3 2 nan 1 5\n1 4 0 60 2 1\n", "Operation 2 of job 1 takes nan"),
         ("2 3\n0 3 2 1e308 1 5\n1 4 0 60 2 1\n", "Operation 2 of job 1 takes 1e[+]308"),
-        (
-            "2 3 1.5\n3 2 1 4 2 1 3 2 5 1 2 4 1\n1 1 2 2\n",
-            "got 3 numbers. Flexible and recirculating job shops are not supported",
-        ),
+        ("2 3 1.5\n3 2 1 4 2 1 3 2 5 1 2 4\n1 1 2 2\n", "got 3 numbers. Flexible and recirculating job shops: --problem fjsp"),
         ("2 3\n0.5 3 2 2 1 5\n1 4 0 60 2 1\n", "A machine of job 1 must be an integer, got '0.5'"),
         ("2 3\n0 3 2 2 1 5\nend\n1 4 0 60 2 1\n", "There are words between the numbers: 'end'"),
         ("2 3\n3 2 5\n4 60 1\n1 3 2\n", "There must be 2 rows of times, one for each job, got 1"),
@@ -112,7 +109,7 @@ def test_a_file_may_hold_several_instances(tmp_path):
 def test_a_wrong_file_is_refused_with_its_fault(tmp_path, text, message):
     (tmp_path / "a.jsp").write_text(text)
     with pytest.raises(FormatError, match=message):
-        read_file(tmp_path / "a.jsp")
+        read_file(tmp_path / "a.jsp", KIT)
 
 
 class TestSchedules:

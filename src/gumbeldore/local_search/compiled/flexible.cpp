@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "entries.h"
 #include "random.h"
 
 namespace {
@@ -28,7 +29,7 @@ struct Plan {  // a schedule: a machine and a place on it for every operation
 class Flexible {
   public:
     // `times` are those of all operations on all machines, by job and step; negative where there is none. The first `kept` actions stay.
-    Flexible(const double *times, int jobs, int steps, int machines, const int *actions, int depth, int kept)
+    Flexible(const double *times, int jobs, int steps, int machines, const int64_t *actions, int64_t depth, int64_t kept)
         : jobs(jobs), machines(machines), first(jobs + 1, 0), lines(machines), fixed(machines, 0) {
         for (int j = 0; j < jobs; j++)
             for (int l = 0; l < steps; l++) {
@@ -48,8 +49,8 @@ class Flexible {
         stays.assign(count, 0);
         tabu.assign((size_t)count * machines, 0);
         std::vector<int> next(first.begin(), first.end() - 1);
-        for (int i = 0; i < depth && actions[i] >= 0; i++) {
-            int o = next[actions[i] / machines]++, m = actions[i] % machines;
+        for (int64_t i = 0; i < depth && actions[i] >= 0; i++) {
+            int o = next[actions[i] / machines]++, m = (int)(actions[i] % machines);
             lines[m].push_back(o);
             if (i >= kept) continue;
             stays[o] = 1;
@@ -67,7 +68,7 @@ class Flexible {
     int movable() const { return count - (int)std::count(stays.begin(), stays.end(), 1); }
 
     // One step of the tabu search, or a random one. False if nothing can be moved.
-    bool step(int now, double best, bool anywhere, Random &random) {
+    bool step(int64_t now, double best, bool anywhere, Random &random) {
         find_insertions(now, best, random);
         if (insertions.empty()) return false;
         const Insertion *chosen = nullptr;
@@ -84,7 +85,7 @@ class Flexible {
 
     // Actions in the order in which operations begin; of those that begin together first the one with most work left in its job. Where one could
     // run in the time before the next one begins, it does.
-    void write(int *actions) {
+    void write(int64_t *actions) {
         std::vector<double> job_free(jobs, 0), machine_free(machines, 0);
         std::vector<int> next(first.begin(), first.end() - 1), line(machines, 0);
         std::vector<char> done(stays);
@@ -126,7 +127,7 @@ class Flexible {
             job_free[j] = machine_free[where] = std::max(job_free[j], machine_free[where]) + time[chosen][where];
             next[j]++;
             done[chosen] = 1;
-            *actions++ = j * machines + where;
+            *actions++ = (int64_t)j * machines + where;
         }
     }
 
@@ -142,7 +143,7 @@ class Flexible {
     std::vector<double> following;             // the shortest times of all that follow in the job
     std::vector<double> free_head, free_tail;  // the same without one operation
     std::vector<char> stays;
-    std::vector<int> tabu;  // [operation][machine]: until when it may not go there
+    std::vector<int64_t> tabu;  // [operation][machine]: until when it may not go there
     std::vector<Insertion> insertions;
     std::vector<int> path;
 
@@ -203,7 +204,7 @@ class Flexible {
         }
     }
 
-    void find_insertions(int now, double best, Random &random) {
+    void find_insertions(int64_t now, double best, Random &random) {
         insertions.clear();
         find_path(random);
         for (int v : path)
@@ -228,7 +229,7 @@ class Flexible {
         return longest;
     }
 
-    void find_insertions_of(int v, int now, double best, Random &random) {
+    void find_insertions_of(int v, int64_t now, double best, Random &random) {
         double others = without(v);
         for (int m = 0; m < machines; m++) {
             if (time[v][m] < 0) continue;
@@ -253,7 +254,7 @@ class Flexible {
 
     // Carries a move out; the operation may not come back to its machine for a while. What would make a circle is not done: operations that take
     // no time can.
-    void make(const Insertion &move, int now, Random &random) {
+    void make(const Insertion &move, int64_t now, Random &random) {
         int v = move.operation, from = on[v], was = place[v];
         int alternatives = (int)std::count_if(time[v], time[v] + machines, [](double t) { return t >= 0; });
         tabu[(size_t)v * machines + from] = now + (int)path.size() / 2 + alternatives + random.below(1 + (int)path.size() / 2);
@@ -265,19 +266,49 @@ class Flexible {
         measure();
     }
 };
+
+// Refuses an operation without a machine in between others, and actions that are not every job's operations, each on a machine that can do it.
+void check_flexible(const double *times, const int64_t *actions, int64_t jobs, int64_t steps, int64_t machines, int64_t depth) {
+    std::vector<int64_t> count(jobs, 0), done(jobs, 0);
+    int64_t all = 0, i = 0;
+    for (int64_t job = 0; job < jobs; job++)
+        for (int64_t step = 0; step < steps; step++) {
+            const double *row = times + (job * steps + step) * machines;
+            if (*std::max_element(row, row + machines) < 0) continue;
+            require(count[job]++ == step, "`times` must give operations one after the other, got none before one of job " + std::to_string(job) + ".");
+            all++;
+        }
+    for (; i < depth && actions[i] >= 0; i++) {
+        int64_t job = actions[i] / machines, machine = actions[i] % machines;
+        require(job < jobs, "`actions` must be below " + std::to_string(jobs * machines) + ", got " + std::to_string(actions[i]) + ".");
+        require(done[job] < count[job], "`actions` must hold every operation once, got job " + std::to_string(job) + " more often.");
+        bool able = times[(job * steps + done[job]++) * machines + machine] >= 0;
+        require(able, "`actions` must put operations on machines that can do them, got " + std::to_string(machine) + " for job " + std::to_string(job) + ".");
+    }
+    require(i == all, "`actions` must hold " + std::to_string(all) + " operations, got " + std::to_string(i) + ".");
+}
 }  // namespace
 
 // Replaces schedules, as actions job * machines + machine that end with -1, by ones that are not longer, in the order in which operations
 // begin. The first `kept` actions stay. `rounds` are moves.
-extern "C" void gumbeldore_polish_flexible(const double *times, const int64_t *seeds, int count, int jobs, int steps, int machines,
-                                           int depth, int rounds, int kept, int *actions) {
-    size_t size = (size_t)jobs * steps * machines;
-    for (int i = 0; i < count; i++, times += size, actions += depth) {
+void improve_flexible(View<const double, 4> times, View<const int64_t, 1> seeds, int64_t rounds, int64_t kept, View<int64_t, 2> actions) {
+    int64_t count = times.size(0), jobs = checked_size(times.size(1), 1, "jobs"), steps = checked_size(times.size(2), 1, "operations");
+    int64_t machines = checked_size(times.size(3), 1, "machines"), depth = actions.size(1);
+    checked_size(jobs * steps * machines, 1, "times");
+    times.between(-1, LONGEST);
+    seeds.shaped({count});
+    actions.shaped({count, depth});
+    require(kept >= 0 && kept <= depth, "`kept` must be in 0 .. " + std::to_string(depth) + ", got " + std::to_string(kept) + ".");
+    for (int64_t i = 0; i < count; i++) check_flexible(times.part(i), actions.part(i), jobs, steps, machines, depth);
+    Watch watch;
+    for (int64_t i = 0; i < count; i++) {
         Random random(seeds[i]);
-        Flexible shop(times, jobs, steps, machines, actions, depth, kept);
+        Flexible shop(times.part(i), (int)jobs, (int)steps, (int)machines, actions.part(i), depth, kept);
         if (shop.movable() == 0) continue;
         Plan best = shop.plan();
-        for (int now = 1, since = 0, walk = 0; now <= rounds; now++) {
+        int since = 0, walk = 0;
+        for (int64_t now = 1; now <= rounds; now++) {
+            watch.over();
             if (!shop.step(now, best.makespan, walk > 0, random)) break;
             walk -= walk > 0;
             if (shop.makespan < best.makespan) {
@@ -290,6 +321,6 @@ extern "C" void gumbeldore_polish_flexible(const double *times, const int64_t *s
             }
         }
         shop.restore(best);
-        shop.write(actions + kept);
+        shop.write(actions.part(i) + kept);
     }
 }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit
-from gumbeldore.local_search.flexible import polish_flexible
+from gumbeldore.local_search.flexible import improve_flexible
 from gumbeldore.problems.fjsp.experts import fjsp_by_ortools
 
 Numbers = NDArray[Any]
@@ -90,7 +90,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """The most work remaining first, then tabu search: `limit.work` moves per operation."""
     begin = torch.tensor([dispatch(RULES["mwkr"][1], instance)])
     times = torch.as_tensor(np.asarray(instance["times"]))[None]
-    return polish_flexible(times, begin, torch.tensor([seed]), int((limit.work or 0) * begin.shape[1]))[0].tolist()
+    return improve_flexible(times, begin, torch.tensor([seed]), int((limit.work or 0) * begin.shape[1]))[0].tolist()
 
 
 BASELINES = {

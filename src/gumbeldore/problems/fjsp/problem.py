@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
-from gumbeldore.local_search.flexible import polish_flexible
+from gumbeldore.local_search.flexible import improve_flexible
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 from gumbeldore.problems.fjsp.distributions import Distribution, random_shops
 from gumbeldore.problems.scheduling import completion, never, occurrence, run
@@ -165,7 +165,7 @@ class FJSP(Problem[FJSPState]):
     ) -> Int[Tensor, "row depth"]:
         """Tabu search, `effort` moves per operation that may move; its schedule in the order in which operations start."""
         require(not bool(state.scheduled.any()), "`polish` needs complete schedules of full instances.")
-        return polish_flexible(state.times[state.instance], actions, seeds, effort * max(actions.shape[1] - kept, 0), kept)
+        return improve_flexible(state.times[state.instance], actions, seeds, effort * max(actions.shape[1] - kept, 0), kept)
 
     def augmentations(self, state: FJSPState, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[FJSPState]:
         """The shop itself, and reversed: every job from its last operation to its first. The tag says which."""
