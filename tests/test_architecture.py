@@ -67,6 +67,7 @@ ARROW = {
     "conformance": set(),
     "parallel": set(),
     "training": {"search", "parallel"},
+    "sequences": {"search", "training"},
     "kits": {"training"},  # a set of labelled instances can turn itself into training's `Dataset`
     "solvers": {"kits"},
     "io": {"kits"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic
+from typing import Any, ClassVar, Generic
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -85,6 +85,8 @@ class Beam(Generic[S]):
 class Search(Generic[S]):
     """One search per instance of `root` (one row each), sharing all tensor operations."""
 
+    evaluator_type: ClassVar[type[Evaluator[Any]]] = Evaluator
+
     problem: Problem[S]
     policy: Policy[S]
     root: S
@@ -103,7 +105,7 @@ class Search(Generic[S]):
         batch = self.root.row_count
         self.horizon = self.problem.horizon(self.root)
         self.trie = Trie.empty(batch, self.nodes, self.horizon, self.root.device)
-        self.evaluator = Evaluator(self.problem, self.policy, self.root, self.network_bytes, self.deadline)
+        self.evaluator = self.evaluator_type(self.problem, self.policy, self.root, self.network_bytes, self.deadline)
 
     @torch.inference_mode()
     def round(

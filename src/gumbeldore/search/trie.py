@@ -115,9 +115,17 @@ class Trie:
         return self.width[depth] if depth < len(self.width) else 0
 
     def children(
-        self, depth: int, node: Int[Tensor, "batch beam"], open_: Bool[Tensor, "batch beam"] | None, actions: int
+        self,
+        depth: int,
+        node: Int[Tensor, "batch beam"],
+        open_: Bool[Tensor, "batch beam"] | None,
+        actions: int,
+        group: int = 1,
     ) -> Children | None:
-        """The visited children of the open nodes of a beam (None: all are); None if the level below is empty."""
+        """The visited children of the open nodes of a beam (None: all are); None if the level below is empty.
+
+        Tables have a place for every `group` successive actions.
+        """
         used = self.used(depth + 1)
         if used == 0:
             return None
@@ -126,14 +134,19 @@ class Trie:
         if open_ is not None:
             node, rows = node.where(open_, self.nodes), rows.where(open_, batch * beam)
         row = torch.full((batch, self.nodes + 1), batch * beam, device=node.device).scatter_(1, node, rows)
-        place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(self.action[depth + 1, :, :used])
+        action = self.action[depth + 1, :, :used]
+        place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(action if group == 1 else action // group)
         return Children((batch, beam, actions), place.flatten(), counting(used, node.device).expand(batch, used))
 
     def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
-        level = depth + 1, slice(None), slice(children.node.shape[1])
+        return children.table(self.shift(depth + 1, children.node.shape[1], average), 0)
+
+    def shift(self, depth: int, used: int, average: bool) -> Float[Tensor, "batch node"]:
+        """`left + bonus` of the first nodes of a level."""
+        level = depth, slice(None), slice(used)
         bonus = self.bonus[level] / self.visits[level].clamp(min=1) if average else self.bonus[level]
-        return children.table(self.left[level] + bonus, 0)
+        return self.left[level] + bonus
 
     def insert(
         self,

@@ -1,0 +1,427 @@
+"""Language models of Hugging Face transformers, causal or encoder-decoder: `pip install gumbeldore[transformers]`.
+
+    found = generate(model, prompts, score, max_new_tokens=20)                       # one `Samples` per prompt
+    model.generate(**inputs, custom_generate=gumbeldore_search(score, beam_width=32))  # as transformers call it
+
+A prompt passes through the model once, whatever the number of beams and rounds. Prompts of different lengths share a batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList, StoppingCriteriaList
+from transformers.cache_utils import DynamicLayer
+from transformers.generation.logits_process import PrefixConstrainedLogitsProcessor
+from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria, MaxTimeCriteria
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.utils.generic import ModelOutput
+
+from gumbeldore.errors import ContractError, require
+from gumbeldore.sequences.models import STATES, StatefulPolicy, Walk
+from gumbeldore.sequences.problem import NOTHING, Sequences, SequenceState
+from gumbeldore.sequences.samples import Samples
+from gumbeldore.sequences.sampling import Rounds, search, seeds_of
+from gumbeldore.sequences.scoring import Score, Scorer, Tokens
+from gumbeldore.sequences.until import TimeLimit
+
+Pages = list[tuple[Float[Tensor, "row place head channel"], Float[Tensor, "row place head channel"]]]
+Page = list[tuple[Float[Tensor, "row head channel"], Float[Tensor, "row head channel"]]]
+"""Keys and values by layer: of some tokens, and of one."""
+
+Layers = list[tuple[Float[Tensor, "prompt head position channel"], Float[Tensor, "prompt head position channel"]]]
+
+OURS = {"use_cache", "logits_to_keep", "position_ids", "past_key_values", "cache_position", "attention_mask", "encoder_outputs"}
+"""What `generate` passes on that a search looks after itself."""
+
+
+class Given(DynamicLayer):
+    """Keys and values of a prompt and of the tokens since, in pieces that are joined once: when those of a new token come."""
+
+    def __init__(self, keys: list[Tensor], values: list[Tensor]) -> None:
+        super().__init__()
+        self.given, self.length = (keys, values), sum(piece.shape[-2] for piece in keys)
+        self.new: tuple[Tensor, Tensor] | None = None
+        self.is_initialized = True
+
+    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        self.new = key_states, value_states
+        self.length += key_states.shape[-2]
+        keys, values = self.given
+        return torch.cat([*keys, key_states], -2), torch.cat([*values, value_states], -2)
+
+    def get_seq_length(self) -> int:
+        return self.length
+
+
+class Held(DynamicLayer):
+    """Keys and values that do not change."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()
+        self.keys, self.values, self.is_initialized = keys, values, True
+
+
+def with_layers(layers: Sequence[Any]) -> Any:
+    """A cache of given layers."""
+    cache: Any = DynamicCache()
+    cache.layers = list(layers)
+    return cache
+
+
+def contents(cache: Any) -> Layers:
+    """Keys and values of a cache by layer."""
+    return [(layer.keys, layer.values) for layer in cache.layers]
+
+
+@dataclass
+class Prompts:
+    """What a model keeps of its prompts."""
+
+    layers: Layers
+    mask: Bool[Tensor, "prompt position"]
+    encoded: tuple[Float[Tensor, "prompt source width"], Int[Tensor, "prompt source"]] | None = None
+    cross: list[tuple[Tensor, Tensor]] | None = None  # keys and values of the encoder's output by layer
+
+
+class Transformer:
+    """A `PagedModel`. For an encoder-decoder, `encoder_outputs` [prompt, source, channel] and their mask come from `encoded`."""
+
+    paged = True
+
+    def __init__(self, model: Any, encoded: tuple[Tensor, Tensor] | None = None) -> None:
+        self.model, self.encoded = model, encoded
+        parameters = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in parameters and encoded is None
+        self.takes_last = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
+
+    def start(self, prompts: list[Int[Tensor, " _"]]) -> tuple[Float[Tensor, "prompt token"], Prompts]:
+        """One pass over all prompts, padded on the left."""
+        width, device = max(len(prompt) for prompt in prompts), self.model.device
+        require(min(len(prompt) for prompt in prompts) > 0, "A prompt must hold at least one token, got none.")
+        ids = torch.stack([torch.nn.functional.pad(prompt.to(device), (width - len(prompt), 0)) for prompt in prompts])
+        sizes = torch.tensor([len(prompt) for prompt in prompts], device=device)
+        mask = torch.arange(width, device=device) >= (width - sizes)[:, None]
+        cache = DynamicCache()
+        if self.encoded is not None:
+            caches = EncoderDecoderCache(cache, DynamicCache())
+            output = self._decode(ids, mask, caches, *self.encoded)
+            return output.logits[:, -1], Prompts(contents(cache), mask, self.encoded, contents(caches.cross_attention_cache))
+        output = self._forward(ids, mask, mask.long().cumsum(1).sub(1).clamp(min=0), cache)
+        return output.logits[:, -1], Prompts(contents(cache), mask)
+
+    def step(
+        self, token: Int[Tensor, " row"], pages: Pages | None, memory: Prompts, prompt: Int[Tensor, " row"]
+    ) -> tuple[Float[Tensor, "row token"], Page]:
+        """One token for each row."""
+        count = 0 if pages is None else pages[0][0].shape[1]
+
+        def rows(tensor: Tensor) -> Tensor:
+            return tensor.expand(len(token), *tensor.shape[1:]) if len(tensor) == 1 else tensor[prompt]
+
+        layers = []
+        for index, (keys, values) in enumerate(memory.layers):
+            since = () if pages is None else pages[index]
+            given = [[rows(keys)], [rows(values)]]
+            for piece, page in zip(given, since, strict=False):
+                piece.append(page.transpose(1, 2))
+            layers.append(Given(*given))
+        cache, own = with_layers(layers), rows(memory.mask)
+        mask = torch.nn.functional.pad(own, (0, count + 1), value=True)
+        if memory.cross is None or memory.encoded is None:
+            output = self._forward(token[:, None], mask, own.sum(1, keepdim=True) + count, cache)
+        else:
+            cross = with_layers([Held(rows(keys), rows(values)) for keys, values in memory.cross])
+            hidden, source = memory.encoded
+            output = self._decode(token[:, None], mask, EncoderDecoderCache(cache, cross), rows(hidden), rows(source))
+        made = [layer.new for layer in layers if layer.new is not None]
+        return output.logits[:, -1], [(keys.transpose(1, 2)[:, 0], values.transpose(1, 2)[:, 0]) for keys, values in made]
+
+    def _forward(self, ids: Tensor, mask: Tensor, positions: Tensor, cache: Any) -> Any:
+        """A causal model; without padding it needs no mask."""
+        more = {"position_ids": positions} if self.takes_positions else {}
+        padding = None if bool(mask.all()) else mask.long()
+        return self.model(
+            input_ids=ids, attention_mask=padding, past_key_values=cache, use_cache=True, **more, **self.takes_last
+        )
+
+    def _decode(self, ids: Tensor, mask: Tensor, cache: Any, encoded: Tensor, source: Tensor) -> Any:
+        """The decoder of an encoder-decoder."""
+        padding = {} if bool(mask.all()) else {"decoder_attention_mask": mask.long()}
+        return self.model(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+            attention_mask=source,
+            decoder_input_ids=ids,
+            past_key_values=cache,
+            use_cache=True,
+            **padding,
+            **self.takes_last,
+        )
+
+
+class TransformerPolicy(StatefulPolicy):
+    """The policy of a model and logits processors: what these forbid or reweigh is forbidden and reweighed in the law of the search."""
+
+    def __init__(
+        self, model: Transformer, processors: Sequence[Any] = (), pad: int = 0, memory: int = STATES, rows: int | None = None
+    ) -> None:
+        super().__init__(model, memory, rows)
+        self.processors, self.pad = list(processors), pad
+
+    def __call__(self, state: SequenceState, context: Walk) -> Float[Tensor, "row token"]:
+        logits = super().__call__(state, context).float()
+        if not self.processors:
+            return logits
+        processed = logits.clone()
+        for rows, ids in by_length(state, self.pad):
+            scores = processed[rows]
+            for processor in self.processors:
+                if isinstance(processor, PrefixConstrainedLogitsProcessor):
+                    scores = constrained(processor, state.instance[rows], ids, scores)
+                else:
+                    scores = processor(ids, scores)
+            processed[rows] = scores
+        return processed
+
+
+def by_length(state: SequenceState, pad: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row length"]]]:
+    """Rows with equally many tokens together, as transformers write them: the prompt padded on the left, then the tokens."""
+    prompt = state.prompt.masked_fill(state.prompt == NOTHING, pad)[state.instance]
+    groups = []
+    for size in state.length.unique().tolist():
+        rows = (state.length == size).nonzero().squeeze(1)
+        groups.append((rows, torch.cat([prompt[rows], state.tokens[rows, :size]], 1)))
+    return groups
+
+
+def constrained(
+    processor: Any, prompt: Int[Tensor, " row"], ids: Int[Tensor, "row length"], scores: Float[Tensor, "row token"]
+) -> Float[Tensor, "row token"]:
+    """`prefix_allowed_tokens_fn`, which is told the prompt; the processor itself would count beams."""
+    kept = torch.full_like(scores, -torch.inf)
+    for row, (number, prefix) in enumerate(zip(prompt.tolist(), ids, strict=True)):
+        allowed = processor._prefix_allowed_tokens_fn(number, prefix)
+        kept[row, allowed] = scores[row, allowed]
+    return kept
+
+
+def stopping(criteria: Sequence[Any], pad: int) -> Callable[[SequenceState], Bool[Tensor, " row"]] | None:
+    """Stopping criteria as the end of a sequence."""
+    if not criteria:
+        return None
+
+    def stops(state: SequenceState) -> Bool[Tensor, " row"]:
+        stopped = torch.zeros_like(state.ended)
+        for rows, ids in by_length(state, pad):
+            for criterion in criteria:
+                stopped[rows] |= torch.as_tensor(criterion(ids, None), device=ids.device).expand(len(rows))
+        return stopped
+
+    return stops
+
+
+def generate(
+    model: Any,
+    prompts: Sequence[Sequence[int]] | Sequence[Tensor],
+    score: Score | Sequence[Score] | None = None,
+    *,
+    max_new_tokens: int,
+    how: Rounds | None = None,
+    seed: int = 0,
+    logits_processor: Sequence[Any] = (),
+    stopping_criteria: Sequence[Any] = (),
+    max_scores: int | None = None,
+    score_batch: int | None = None,
+    skip_failures: bool = False,
+    partial: bool = False,
+    model_batch: int | None = None,
+    memory: int = STATES,
+) -> list[Samples]:
+    """Different continuations of each prompt (for an encoder-decoder: decodings of each source), good ones preferred if there is a `score`.
+
+    A score is given sequences as tuples of tokens, prompt and continuation; give a list of scores for one per prompt. `how` says how to
+    search. Temperatures, constraints, banned words: any `LogitsProcessor` of a prefix and its scores; what ends a sequence beside the end
+    tokens: any `StoppingCriteria`. `MaxTimeCriteria` ends the search after the round. The rest as in `gumbeldore.sequences.sample`.
+    """
+    return deque(stream(**locals()), maxlen=1).pop()
+
+
+def stream(
+    model: Any,
+    prompts: Sequence[Sequence[int]] | Sequence[Tensor],
+    score: Score | Sequence[Score] | None = None,
+    *,
+    max_new_tokens: int,
+    how: Rounds | None = None,
+    seed: int = 0,
+    logits_processor: Sequence[Any] = (),
+    stopping_criteria: Sequence[Any] = (),
+    max_scores: int | None = None,
+    score_batch: int | None = None,
+    skip_failures: bool = False,
+    partial: bool = False,
+    model_batch: int | None = None,
+    memory: int = STATES,
+) -> Iterator[list[Samples]]:
+    """Like `generate`: all samples so far, after every round."""
+    sources: list[Tokens] = [tuple(torch.as_tensor(prompt).tolist()) for prompt in prompts]
+    require(len(sources) > 0, "`prompts` must hold at least one prompt, got none.")
+    config, encoded = model.generation_config, None
+    pad = config.pad_token_id if config.pad_token_id is not None else 0
+    if model.config.is_encoder_decoder:
+        encoded = encode(model, sources, pad)
+        first = config.decoder_start_token_id
+        first = model.config.decoder_start_token_id if first is None else first
+        sources = [(first,)] * len(sources)
+    rules = [criterion for criterion in stopping_criteria if isinstance(criterion, MaxTimeCriteria)]
+    how = with_limits(how or Rounds(), rules)
+    kept = [criterion for criterion in stopping_criteria if not isinstance(criterion, MaxTimeCriteria)]
+    policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
+    problem = Sequences(vocabulary(model), max_new_tokens, ends(config.eos_token_id), stop=stopping(kept, pad))
+    scorers = None
+    if score is not None:
+        each = [score] * len(sources) if callable(score) else list(score)
+        require(len(each) == len(sources), f"`score` must be one or one per prompt ({len(sources)}), got {len(each)}.")
+        options = (max_scores, score_batch, skip_failures, partial)
+        scorers = [Scorer(one, *options, len(source)) for one, source in zip(each, sources, strict=True)]
+    state = problem.start(sources, model.device)
+    yield from search(problem, policy, state, how, seeds_of(seed, len(sources)), scorers)
+
+
+def encode(
+    model: Any, sources: Sequence[Tokens], pad: int
+) -> tuple[Float[Tensor, "prompt source channel"], Int[Tensor, "prompt source"]]:
+    """The encoder's output, once per source."""
+    width, device = max(map(len, sources)), model.device
+    ids = torch.tensor([[*source, *[pad] * (width - len(source))] for source in sources], device=device)
+    mask = torch.tensor([[1] * len(source) + [0] * (width - len(source)) for source in sources], device=device)
+    training = model.training
+    model.eval()
+    with torch.no_grad():
+        hidden = model.get_encoder()(input_ids=ids, attention_mask=mask).last_hidden_state
+    model.train(training)
+    return hidden, mask
+
+
+def vocabulary(model: Any) -> int:
+    """How many logits a model has."""
+    head = model.get_output_embeddings()
+    return int(model.config.get_text_config(decoder=True).vocab_size if head is None else head.weight.shape[0])
+
+
+def ends(token: int | Sequence[int] | Tensor | None) -> tuple[int, ...]:
+    """End tokens as a tuple."""
+    return () if token is None else tuple(torch.as_tensor(token).flatten().tolist())
+
+
+def with_limits(how: Rounds, criteria: Sequence[Any]) -> Rounds:
+    """Time limits of transformers as rules of the search."""
+    return replace(how, until=(*how.rules, *(TimeLimit(float(each.max_time)) for each in criteria)))
+
+
+@dataclass
+class GumbeldoreOutput(ModelOutput):
+    """What `generate` returns with `return_dict_in_generate=True`: the chosen sequences, and all samples of every prompt."""
+
+    sequences: Tensor | None = None  # [sequence, length], prompts included, padded
+    prompt: Tensor | None = None  # [sequence]
+    log_probs: Tensor | None = None  # [sequence]
+    perturbed_log_probs: Tensor | None = None  # [sequence]
+    weights: Tensor | None = None  # [sequence]: importance weights among all samples of the prompt
+    scores: Tensor | None = None  # [sequence]
+    samples: Any = None  # a `Samples` per prompt
+
+
+def gumbeldore_search(
+    score: Score | None = None,
+    *,
+    seed: int = 0,
+    max_scores: int | None = None,
+    score_batch: int | None = None,
+    skip_failures: bool = False,
+    partial: bool = False,
+    model_batch: int | None = None,
+    memory: int = STATES,
+    **how: Any,
+) -> Callable[..., Any]:
+    """A decoding method: `model.generate(**inputs, max_new_tokens=20, custom_generate=gumbeldore_search(beam_width=32, rounds=2))`.
+
+    It honours the generation configuration: lengths, end tokens, all that becomes a logits processor or a stopping criterion. Of each prompt
+    it returns the `num_return_sequences` best by score, or without one by log-probability; with `return_dict_in_generate=True` a
+    `GumbeldoreOutput` with everything. `how` are the settings of `Rounds`.
+    """
+    rounds = Rounds(**how)
+    options = (max_scores, score_batch, skip_failures, partial)
+
+    def decode(
+        model: Any,
+        input_ids: Tensor,
+        logits_processor: LogitsProcessorList,
+        stopping_criteria: StoppingCriteriaList,
+        generation_config: Any,
+        **model_kwargs: Any,
+    ) -> Any:
+        unknown = sorted(name for name, value in model_kwargs.items() if name not in OURS and value is not None)
+        if unknown:
+            raise ContractError(f"`gumbeldore_search` does not know the model inputs {', '.join(unknown)}: leave them out.")
+        apart = max(generation_config.num_beams or 1, generation_config.num_return_sequences or 1)
+        ids, mask = input_ids[::apart], model_kwargs.get("attention_mask")
+        hidden, encoded = model_kwargs.get("encoder_outputs"), None
+        if hidden is not None:
+            states = hidden[0][::apart]
+            encoded = (
+                states,
+                torch.ones(states.shape[:2], dtype=torch.long, device=states.device) if mask is None else mask[::apart],
+            )
+        real = torch.ones_like(ids) if mask is None or encoded is not None else mask[::apart]
+        prompts = [row[kept.bool()].tolist() for row, kept in zip(ids, real, strict=True)]
+        pad = generation_config.pad_token_id
+        pad = 0 if pad is None else int(torch.as_tensor(pad))
+        limits = [each for each in stopping_criteria if isinstance(each, MaxTimeCriteria)]
+        known = (MaxTimeCriteria, MaxLengthCriteria, EosTokenCriteria)
+        criteria = [each for each in stopping_criteria if not isinstance(each, known)]
+        longest = generation_config.max_length - input_ids.shape[1]
+        problem = Sequences(vocabulary(model), longest, ends(generation_config.eos_token_id), stop=stopping(criteria, pad))
+        policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
+        scorers = None if score is None else [Scorer(score, *options, len(prompt)) for prompt in prompts]
+        state, seeds = problem.start(prompts, model.device), seeds_of(seed, len(prompts))
+        found = deque(search(problem, policy, state, with_limits(rounds, limits), seeds, scorers), maxlen=1).pop()
+        output = chosen(found, ids, generation_config.num_return_sequences or 1, pad)
+        return output if generation_config.return_dict_in_generate else output.sequences
+
+    return decode
+
+
+def chosen(samples: list[Samples], ids: Int[Tensor, "prompt position"], count: int, pad: int) -> GumbeldoreOutput:
+    """The best samples of every prompt, best first."""
+    rows: dict[str, list[Tensor]] = {name: [] for name in ("tokens", "prompt", "log_prob", "perturbed", "weight", "score")}
+    for number, found in enumerate(samples):
+        ranked = found.log_prob if found.scorer is None else found.score.nan_to_num(nan=-torch.inf)
+        order = ranked.argsort(descending=True, stable=True)[:count]
+        for name, values in rows.items():
+            values.append(torch.full_like(order, number) if name == "prompt" else getattr(found, name)[order])
+    length = max(tokens.shape[1] for tokens in rows["tokens"])
+    tokens = torch.cat(
+        [torch.nn.functional.pad(each, (0, length - each.shape[1]), value=NOTHING) for each in rows.pop("tokens")]
+    )
+    joined = {name: torch.cat(values) for name, values in rows.items()}
+    sequences = torch.cat([ids[joined["prompt"]], tokens.masked_fill(tokens == NOTHING, pad)], 1)
+    return GumbeldoreOutput(
+        sequences, joined["prompt"], joined["log_prob"], joined["perturbed"], joined["weight"], joined["score"], samples
+    )
+
+
+def texts(tokenizer: Any, score: Callable[[list[str]], Sequence[float | None]]) -> Score:
+    """A score of texts as one of tokens."""
+
+    def scored(sequences: list[Tokens]) -> Sequence[float | None]:
+        return score(tokenizer.batch_decode([list(tokens) for tokens in sequences], skip_special_tokens=True))
+
+    return scored
