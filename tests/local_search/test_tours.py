@@ -140,8 +140,7 @@ def test_a_search_ends_when_time_is_up_or_somebody_says_so() -> None:
     worker = threading.Thread(target=search.run, kwargs={"seconds": 3600})
     worker.start()
     with pytest.raises(SettingsError, match="at work in another thread"):
-        while True:
-            search.best  # noqa: B018
+        [search.best for _ in iter(int, 1)]
     search.stop()
     worker.join(30)
     assert not worker.is_alive()

@@ -75,5 +75,5 @@ def number(distances: Distances, cost: float) -> float | int:
 def indices(values: Any) -> NDArray[np.int64]:
     """Whole numbers as the boundary takes them."""
     found = np.asarray(values)
-    require(found.size == 0 or found.dtype.kind in "iu", f"Nodes must be whole numbers, got {found.dtype}.")
+    require(found.size == 0 or found.dtype.kind in "iu", f"Nodes and demands must be whole numbers, got {found.dtype}.")
     return np.ascontiguousarray(found, np.int64)

@@ -8,7 +8,7 @@ using boundary::require;
 using boundary::View;
 using boundary::Watch;
 
-constexpr float LARGEST = 1e15f;  // coordinates: their squares are numbers, too
+constexpr float LARGEST_POINT = 1e15f;  // coordinates: their squares are numbers, too
 constexpr double LONGEST = 1e15;  // a time
 constexpr int64_t LARGEST_LOAD = (int64_t)1 << 60;
 

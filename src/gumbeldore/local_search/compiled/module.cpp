@@ -1,5 +1,6 @@
 // The module, and what Python may call of it.
 
+#include "route_search.h"
 #include "searches.h"
 #include "tour_search.h"
 
@@ -20,6 +21,11 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<best_tour>("best_tour(search, tour)"),
         entry<offer_tour>("offer_tour(search, tour)"),
         entry<stop<TourSearch>>("stop_tours(search)"),
+        entry<route_search>("route_search(distances, demands, capacity, seed, routes)"),
+        entry<run_routes>("run_routes(search, work, seconds, begin, end)"),
+        entry<best_routes>("best_routes(search, nodes)"),
+        entry<offer_routes>("offer_routes(search, routes)"),
+        entry<stop<RouteSearch>>("stop_routes(search)"),
         boundary::END,
     };
     static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_compiled", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};

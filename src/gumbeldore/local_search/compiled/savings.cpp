@@ -128,7 +128,7 @@ class Savings {
 void look_ahead_by_savings(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
                            View<const int32_t, 1> counts, int64_t near, int64_t far, double close, int64_t threads, View<float, 3> result) {
     int64_t rows = demands.size(0), places = checked_size(demands.size(1), 2, "places");
-    points.shaped({rows, places, 2}).between(-LARGEST, LARGEST);
+    points.shaped({rows, places, 2}).between(-LARGEST_POINT, LARGEST_POINT);
     demands.between(0, LARGEST_LOAD);
     capacities.shaped({rows}).between(1, LARGEST_LOAD);
     counts.shaped({rows}).between(2, (int)places);

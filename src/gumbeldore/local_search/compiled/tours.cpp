@@ -185,7 +185,7 @@ class Tour {
 // the tour shorter. Below 8 cities there is only the descent. With `open` they are paths, whose first and last city stay.
 void improve_tours(View<const float, 3> points, View<const int64_t, 1> seeds, int64_t rounds, bool open, View<int64_t, 2> tours) {
     int64_t count = tours.size(0), cities = checked_size(tours.size(1), 1, "cities");
-    points.shaped({count, cities, 2}).between(-LARGEST, LARGEST);
+    points.shaped({count, cities, 2}).between(-LARGEST_POINT, LARGEST_POINT);
     seeds.shaped({count});
     for (int64_t i = 0; i < count; i++) check_permutation(tours.part(i), cities, "tours");
     Watch watch;

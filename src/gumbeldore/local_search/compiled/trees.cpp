@@ -180,7 +180,7 @@ void try_some(Tree &tree, int n, int tries, int rounds, float size, float scale,
 void bound_paths(View<const float, 3> points, View<const int32_t, 1> counts, int64_t rounds, double stride, int64_t tries,
                  int64_t more_rounds, double more_stride, int64_t threads, View<float, 3> result, View<float, 1> scales) {
     int64_t rows = points.size(0), places = checked_size(points.size(1), 2, "places");
-    points.shaped({rows, places, 2}).between(-LARGEST, LARGEST);
+    points.shaped({rows, places, 2}).between(-LARGEST_POINT, LARGEST_POINT);
     counts.shaped({rows}).between(2, (int)places);
     result.shaped({rows, places, FEATURES});
     scales.shaped({rows});

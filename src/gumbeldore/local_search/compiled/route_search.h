@@ -1,0 +1,98 @@
+// Local search for vehicle routes: slack induction by string removals (Christiaens and Vanden Berghe 2020) with simulated annealing.
+//
+// A round takes strings of customers out of neighbouring routes and puts each back where it costs least, beside one of the nodes near it; one in
+// a hundred places is overlooked, so that rounds differ. Node 0 is the depot.
+#pragma once
+
+#include "distances.h"
+#include "entries.h"
+#include "random.h"
+
+// Routes as linked lists of customers, 0 at both ends.
+class Plan {
+  public:
+    struct Route {
+        int first = 0, last = 0, size = 0;
+        int64_t load = 0;
+    };
+    std::vector<int> next, previous, route;  // by node; route is -1 where a customer is absent
+    std::vector<Route> routes;
+    double length = 0;
+
+    Plan(const Distances &distance, const std::vector<int64_t> &demands);
+    // Puts a customer behind `last` (0: first) into a route.
+    void insert(int node, int index, int last);
+    void remove(int node);
+    int empty_route();
+    // Takes back what was done since `keep`.
+    void undo();
+    void keep();
+    int used() const { return filled; }
+
+  private:
+    struct Change {
+        int node, route, last;
+        bool inserted;
+    };
+    const Distances *distance;
+    const std::vector<int64_t> *demands;
+    std::vector<Change> journal;
+    double kept_length = 0;
+    int filled = 0;
+    bool undoing = false;
+};
+
+using Routes = std::vector<std::vector<int>>;
+
+// Routes by savings (Clarke and Wright 1964) of nodes that are near each other.
+Routes routes_by_savings(const Distances &distance, const std::vector<int64_t> &demands, int64_t capacity, const std::vector<int> &near, int size);
+
+// How far an annealing is at the beginning and at the end of some work, from 0 to 1.
+struct Progress {
+    double from = 0, to = 1;
+};
+
+class RouteSearch {
+  public:
+    static constexpr const char *NAME = "route search";
+
+    // `stays` is a customer that remains the first of its route, or 0. Without routes they begin by savings.
+    RouteSearch(const Distances &distance, std::vector<int64_t> demands, int64_t capacity, uint64_t seed, const Routes &routes, int stays = 0);
+
+    // So many rounds, or until time is up; returns how many there were. Temperatures are those of the progress, which is that of the work or of the
+    // time, whichever ends first.
+    int64_t run(int64_t work, double seconds, Progress progress, Watch &watch);
+    bool offer(const Routes &routes);
+    Routes best() const;
+    double cost_of(const Routes &routes) const;
+    double cost() const { return shortest; }
+    void heat(double first, double last);
+    const std::vector<int64_t> &loads() const { return demands; }
+    int64_t limit() const { return capacity; }
+    int nodes() const { return distance.count(); }
+
+  private:
+    const Distances &distance;
+    const std::vector<int64_t> demands;
+    const int64_t capacity;
+    const int n, size, stays;
+    const std::vector<int> near;
+    const double least;
+    Random random;
+    Plan plan, leading;
+    double shortest, hot, cold;
+    std::vector<int> absent, struck;
+
+    Plan planned(const Routes &routes) const;
+    void ruin();
+    void take_string(int node, int count);
+    void take(int node);
+    void recreate();
+    void sort_absent();
+    struct Place {
+        double cost;
+        int route = -1, last = 0;
+    };
+    void consider(int node, int route, int last, Place &best);
+    bool fits(int node, int route) const { return plan.routes[route].load + demands[node] <= capacity; }
+};
