@@ -1,5 +1,6 @@
 """Different, and better, samples from any sequence model: a function of prefixes, a recurrent model, a transformer."""
 
+from gumbeldore.sequences.learning import SequenceNetwork
 from gumbeldore.sequences.models import FunctionPolicy, PagedModel, RecurrentModel, StatefulPolicy
 from gumbeldore.sequences.problem import Sequences, SequenceState
 from gumbeldore.sequences.samples import Estimate, Samples
@@ -20,6 +21,7 @@ __all__ = [
     "Samples",
     "ScoreError",
     "Scorer",
+    "SequenceNetwork",
     "SequenceState",
     "Sequences",
     "StatefulPolicy",

@@ -21,7 +21,7 @@ from gumbeldore.search.trie import UNKNOWN, Children
 from gumbeldore.sequences.problem import SequenceState
 from gumbeldore.sequences.search import SequenceSearch, TokenEvaluator
 
-SORTED = 512
+SORTED = (256, 4096)
 """A nucleus that needs no more than so many tokens is found without sorting all."""
 
 
@@ -67,15 +67,26 @@ def take_block(
 
 
 def truncated(location: Float[Tensor, "row token"], p: Float[Tensor, " row"]) -> Float[Tensor, "row token"]:
-    """-inf outside the nucleus of each row; log-probabilities inside, not renormalised."""
-    count = min(SORTED, location.shape[1])
-    best, token = location.topk(count, dim=1)
-    probability = best.exp()
-    mass = probability.cumsum(1)
-    if bool(((mass[:, -1] >= p) & (p < 1)).all()):
-        kept = best.masked_fill(mass - probability >= p[:, None], -torch.inf)
-        return torch.full_like(location, -torch.inf).scatter_(1, token, kept)
-    return location.where(gumbel.nucleus(location, p) > -torch.inf, -torch.inf)
+    """-inf outside the nucleus of each row; as they are inside. More tokens are sorted only where fewer do not reach `p`."""
+    kept = location.clone()
+    rows = flat_nonzero(p < 1)
+    for count in SORTED:
+        if len(rows) == 0:
+            return kept
+        best, token = location.index_select(0, rows).topk(min(count, location.shape[1]), dim=1)
+        probability = best.exp()
+        mass = probability.cumsum(1)
+        share = p.index_select(0, rows)
+        reached = mass[:, -1] >= share
+        inside = best.masked_fill(mass - probability >= share[:, None], -torch.inf)[reached]
+        none = torch.full_like(location[rows[reached]], -torch.inf)
+        kept.index_copy_(0, rows[reached], none.scatter_(1, token[reached], inside))
+        rows = rows[~reached]
+    if len(rows):
+        some = location.index_select(0, rows)
+        inside = gumbel.nucleus(some, p.index_select(0, rows)) > -torch.inf
+        kept.index_copy_(0, rows, some.where(inside, -torch.inf))
+    return kept
 
 
 @dataclass

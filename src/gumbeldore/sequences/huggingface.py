@@ -25,6 +25,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from transformers.utils.generic import ModelOutput
 
 from gumbeldore.errors import ContractError, require
+from gumbeldore.sequences.learning import SequenceNetwork
 from gumbeldore.sequences.models import STATES, StatefulPolicy, Walk
 from gumbeldore.sequences.problem import NOTHING, Sequences, SequenceState
 from gumbeldore.sequences.samples import Samples
@@ -425,3 +426,29 @@ def texts(tokenizer: Any, score: Callable[[list[str]], Sequence[float | None]]) 
         return score(tokenizer.batch_decode([list(tokens) for tokens in sequences], skip_special_tokens=True))
 
     return scored
+
+
+class TransformerNetwork(SequenceNetwork):
+    """A causal model that can learn from its own samples (`self_improve`). Sequences begin with its token `bos_token_id`."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.config = {"model": model.config.to_diff_dict()}
+        self.model = model
+        self.first = int(model.generation_config.bos_token_id)
+
+    def logits(self, tokens: Int[Tensor, "row place"]) -> Float[Tensor, "row prefix token"]:
+        return self.model(torch.nn.functional.pad(tokens, (1, 0), value=self.first), use_cache=False).logits
+
+    @property
+    def paged(self) -> bool:
+        """Its states are keys and values."""
+        return True
+
+    def start(self, prompts: list[Int[Tensor, " _"]]) -> tuple[Float[Tensor, "prompt token"], Prompts]:
+        return Transformer(self.model).start([torch.nn.functional.pad(prompt, (1, 0), value=self.first) for prompt in prompts])
+
+    def step(
+        self, token: Int[Tensor, " row"], pages: Pages | None, memory: Prompts, prompt: Int[Tensor, " row"]
+    ) -> tuple[Float[Tensor, "row token"], Page]:
+        return Transformer(self.model).step(token, pages, memory, prompt)
