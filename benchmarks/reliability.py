@@ -31,7 +31,7 @@ COMMAND = [sys.executable, "-c", "import sys\nfrom gumbeldore.cli import main\ni
 TINY = [
     "--problem.cities", "8", "--policy.d", "16", "--policy.layers", "1", "--policy.heads", "2", "--policy.ff", "32",
     "--training.instances", "8", "--training.batches", "4", "--training.batch-size", "16", "--validation.instances", "16",
-    "--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu",
+    "--sampler", "gd:4x2", "--device", "cpu",
 ]  # fmt: skip
 
 

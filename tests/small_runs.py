@@ -9,7 +9,7 @@ from gumbeldore.cli import main
 SMALL = [
     "--problem.cities", "6", "--policy.d", "16", "--policy.layers", "1", "--policy.heads", "2", "--policy.ff", "32",
     "--training.instances", "6", "--training.batches", "3", "--training.batch-size", "8", "--validation.instances", "8",
-    "--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu", "--workers", "0",
+    "--sampler", "gd:4x2", "--device", "cpu", "--workers", "0",
 ]  # fmt: skip
 
 

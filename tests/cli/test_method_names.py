@@ -9,6 +9,7 @@ from gumbeldore.cli.method_names import baseline_named, sampler_named
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.search.adaptive import Adaptive
+from gumbeldore.search.advantage import outcome
 from gumbeldore.search.presets import PRESETS
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
@@ -31,6 +32,13 @@ from gumbeldore.search.stepping import StepAndReconsider
         ("adaptive,evaluations=1000", Adaptive(evaluations=1000)),
         ("adaptive:64,evaluations=1000", Adaptive(64, 1000)),
         ("preset:best", PRESETS["best"]),
+        ("fast", PRESETS["fast"]),
+        ("adaptive,effort=64,memory=100", Adaptive(effort=64, memory=100 << 20)),
+        ("adaptive", Adaptive(128)),
+        ("outcome:16x4,sigma=5", Gumbeldore(16, 4, sigma=5.0, advantage=outcome)),
+        ("gd:8x2,first=beam,transpositions=off", Gumbeldore(8, 2, first_round_deterministic=True, transpositions=False)),
+        ("step:8x2,first=sample", StepAndReconsider(8, 2, first_round_deterministic=False)),
+        ("wr:8,augmentations=3", WithReplacement(8, augmentations=3)),
     ],
 )
 def test_names_of_samplers_are_the_samplers_that_one_builds_in_python(text, sampler):
@@ -50,7 +58,10 @@ def test_any_sampler_may_be_restricted_to_near_nodes():
         ("beam", "`beam` must have a size as in `beam:16`, got 'none'"),
         ("gd:32", "`gd:32` must have a size as in `gd:32x4`, got '32'"),
         ("gd:32x4x2", "must have a size"),
-        ("gd:32x4,sgma=1", "Unknown option `sgma` in `gd:32x4,sgma=1`. Known there: p, sigma, nearest, augmentations."),
+        (
+            "gd:32x4,sgma=1",
+            "Unknown option `sgma` in `gd:32x4,sgma=1`. Known there: sigma, p, from, first, augmentations, memory, transpositions.",
+        ),
         ("gd:32x4,sigma", "`sigma` in `gd:32x4,sigma` must have the form option=value"),
         ("gd:32x4,sigma=much", "`sigma` in `gd:32x4,sigma=much` must be a number, got 'much'"),
         ("gd:32x4,p=0.9,p=1", "`p` occurs twice"),
@@ -58,7 +69,12 @@ def test_any_sampler_may_be_restricted_to_near_nodes():
         ("wor:4x1,p=7", "`nucleus` values must lie in"),
         ("beam:0", "`beam_width` must be an integer of at least 1"),
         ("greedy:3", "`greedy` has no size"),
-        ("greedy,nearest=2.5", "`nearest` in `greedy,nearest=2.5` must be a whole number"),
+        ("gd:4x2,p=0.9..0.1", "the nucleus grows from the first round to the last, got p=0.9..0.1. Swap them."),
+        ("gd:4x2,first=greedy", "`first` in `gd:4x2,first=greedy` must be beam or sample, got 'greedy'"),
+        ("beam:4,p=0.9", "Unknown option `p` in `beam:4,p=0.9`. Known there: augmentations"),
+        ("adaptive,effort=0", "`effort` must be at least 1"),
+        ("greedy,nearest=1,nearest=2", "`nearest` occurs twice"),
+        ("greedy,nearest=2.5", "`nearest` in `greedy,nearest=2.5` must be a whole number, got"),
         ("adaptive:64,augmentations=2", "this sampler chooses them itself"),
         ("preset", "`preset` needs a name: preset:fast"),
         ("preset:bst", "Unknown preset `bst`"),

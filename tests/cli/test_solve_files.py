@@ -49,7 +49,7 @@ def solve(weights, tmp_path, capsys):
     return run
 
 
-GREEDY = ("--sampler.method", "greedy")
+GREEDY = ("--sampler", "greedy")
 
 
 def test_a_file_is_solved_with_lines_a_table_a_picture_and_a_tour(solve, tmp_path):
@@ -167,7 +167,7 @@ def test_a_signal_keeps_the_best_and_has_its_own_exit_code(sampler, expected, so
 
 
 def test_sequences_and_samplers_can_be_chosen(solve):
-    options = ("--sampler.method", "with-replacement", "--sampler.beam-width", "4", "--sampler.rounds", "2")
+    options = ("--sampler", "wr:8")
     _, _, (record,) = solve(DATA / "ulysses16.tsp", *options)
     assert record["sequences"] == 8
     _, _, (record,) = solve(DATA / "ulysses16.tsp", *options, "--sequences", "20")
@@ -180,14 +180,14 @@ def test_sequences_and_samplers_can_be_chosen(solve):
         (["absent"], "`absent` is neither a file nor a problem"),
         (["absent.tsp"], "no file absent.tsp"),
         ([], "Name files or a problem"),
-        (["cities.csv", "--sampler.method", "greedy"], "No trained policy ships for `tsp`. Train one"),
+        (["cities.csv", "--sampler", "greedy"], "No trained policy ships for `tsp`. Train one"),
         (["cities.csv", "--seed", str(2**70)], "`seed` must lie in 0 .. 2^63 - 1"),
         (["cities.csv", "--folder", "a\0b"], "No argument may hold a null character"),
         (["cities\0.csv"], "No argument may hold a null character"),
         (["tsp", "cities.csv", "--random", "2"], "leave one of them out"),
         (["cities.csv", "--start", "cities.sol"], "`start` must be a solution of tsp (.tour), got cities.sol"),
-        (["cities.csv", "--sampler.beam-width", "7"], "--sampler.beam-width: name the sampler that this is for"),
-        (["cities.csv", "--preset", "fast", "--sampler.method", "beam"], "leave one of them out"),
+        (["cities.csv", "--sampler", "beam"], "must have a size as in `beam:16`"),
+        (["cities.csv", "--preset", "fast", "--sampler", "beam:4"], "leave one of them out"),
         (["cities.csv", "--time-limit", "0"], "`time_limit` must be above 0"),
         (["cities.csv", "--sequences", "0"], "`sequences` must be at least 1"),
         (["cities.csv", "--nearest", "-1"], "`nearest` must be at least 0"),
@@ -221,4 +221,4 @@ def test_help_tells_both_ways(capsys):
     with pytest.raises(SystemExit):
         main(["solve", "x.tsp", "--help"])
     shown = capsys.readouterr().out
-    assert all(option in shown for option in ("--time-limit", "--parts", "--preset", "--sampler.method", "--json", "--start"))
+    assert all(option in shown for option in ("--time-limit", "--parts", "--preset", "--sampler", "--json", "--start"))

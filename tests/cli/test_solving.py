@@ -15,7 +15,6 @@ from routing import awake, random_actions, seeded
 
 from gumbeldore import save_policy
 from gumbeldore.cli import main
-from gumbeldore.cli.solve_sampler import OwnSampler
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.io.instance_files import write_instances
 from gumbeldore.kits.kit import InstanceGenerator
@@ -29,11 +28,12 @@ from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.problems.tsp.verify import verify_tsp
 from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.settings import RunSettings
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.solving import running
 from gumbeldore.solving.found import Found
 from gumbeldore.solving.policies import policy_for
 
-FEW = ["--sampler.method", "gumbeldore", "--sampler.beam-width", "4", "--sampler.rounds", "2", "--device", "cpu"]
+FEW = ["--sampler", "gd:4x2", "--device", "cpu"]
 SMALL = {
     "tsp": {"d": 16, "layers": 1, "heads": 2, "ff": 16},
     "jssp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
@@ -196,7 +196,7 @@ def test_a_file_of_cities_is_solved_and_drawn_in_its_own_units(solve, tmp_path, 
 
 def stopping_after_a_round(monkeypatch) -> None:
     """As if Ctrl-C were pressed in the second round."""
-    build = OwnSampler.build
+    build = SamplerSettings.build
 
     def interrupted(settings, epoch=1):
         sampler = build(settings, epoch)
@@ -209,7 +209,7 @@ def stopping_after_a_round(monkeypatch) -> None:
 
         return Stopping(sampler.beam_width, sampler.rounds, sigma=sampler.sigma, memory=sampler.memory)
 
-    monkeypatch.setattr(OwnSampler, "build", interrupted)
+    monkeypatch.setattr(SamplerSettings, "build", interrupted)
 
 
 def test_an_interrupt_keeps_the_best_of_the_rounds_before_it(solve, monkeypatch, capsys):
@@ -271,9 +271,9 @@ def test_worker_processes_find_the_same_tours(solve):
     assert [record["tour"] for record in here] == [record["tour"] for record in there]
 
 
-@pytest.mark.parametrize("method", ["greedy", "beam"])
+@pytest.mark.parametrize("method", ["greedy", "beam:16"])
 def test_deterministic_samplers_can_be_chosen(method, solve):
-    first, again = (solve("tsp", "--cities", "7", "--seed", "3", "--sampler.method", method) for _ in range(2))
+    first, again = (solve("tsp", "--cities", "7", "--seed", "3", "--sampler", method) for _ in range(2))
     assert [record["tour"] for record in first] == [record["tour"] for record in again]
 
 
@@ -315,6 +315,6 @@ def test_help_shows_the_problems_own_options(name, capsys):
         main(["solve", name, "--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    assert all(option in shown for option in [*SIZES[family(name)][::2], "--count", "--seed", "--sampler.method"])
+    assert all(option in shown for option in [*SIZES[family(name)][::2], "--count", "--seed", "--sampler"])
     assert "solutions.json, pictures" in shown  # the comments beside the settings are their help
     assert all(option in shown for option in ("--random", "--preset", "--time-limit", "--parts"))

@@ -15,7 +15,7 @@ import pytest
 from gumbeldore.cli import main
 from gumbeldore.parallel.ranks import Ranks, joined, ranks
 
-RUN = shlex.split("""train tsp --problem.cities 6 --policy.d 16 --policy.layers 1 --policy.heads 2 --policy.ff 32 --sampler.beam-width 4 --sampler.rounds 2
+RUN = shlex.split("""train tsp --problem.cities 6 --policy.d 16 --policy.layers 1 --policy.heads 2 --policy.ff 32 --sampler gd:4x2
 --training.instances 5 --training.sampling-batch 2 --training.batches 2 --training.batch-size 9 --training.part-size 4
 --validation.instances 3 --device cpu --workers 0""")
 SCRIPT = Path(__file__).parent / "ranked.py"

@@ -16,8 +16,9 @@ from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.records import as_plain, merged
 from gumbeldore.runs.run import TrainingRun
-from gumbeldore.runs.settings import RunSettings, SamplerSettings
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.advantage import outcome
+from gumbeldore.search.settings import SamplerSettings
 
 ALL = [(entry, preset) for entry in CATALOGUE.values() for preset in entry.presets()]
 

@@ -7,10 +7,11 @@ import pytest
 from gumbeldore.errors import SettingsError
 from gumbeldore.runs.presets import CATALOGUE
 from gumbeldore.runs.records import as_plain, merged, read_settings
-from gumbeldore.runs.settings import RunSettings, SamplerSettings
+from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Gumbeldore, StochasticBeamSearch, TheoryGumbeldore
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.search.stepping import StepAndReconsider
 
 TSP_SETTINGS = CATALOGUE["tsp"].settings("small")
@@ -96,12 +97,7 @@ def test_every_method_builds_its_sampler(method, kind):
 
 def test_a_training_may_leave_the_search_to_itself_and_use_variants():
     gumbeldore = SamplerSettings(sigma="auto", p_min="auto", augmentations=4).build()
-    assert (gumbeldore.sigma, gumbeldore.nucleus, gumbeldore.augmentations, gumbeldore.first_round_deterministic) == (
-        "auto",
-        "auto",
-        4,
-        True,
-    )
+    assert (gumbeldore.sigma, gumbeldore.nucleus, gumbeldore.augmentations) == ("auto", "auto", 4)
     stepping = SamplerSettings(method="step", beam_width=8, step=5, sigma=0.0, p_min=0.8, augmentations=2).build()
     assert (stepping.beam_width, stepping.step, stepping.sigma, stepping.nucleus, stepping.augmentations) == (8, 5, 0.0, 0.8, 2)
     assert SamplerSettings(method="adaptive", beam_width=16, rounds=3).build().sequences == 48

@@ -16,7 +16,6 @@ from gumbeldore.conformance import check_problem
 from gumbeldore.errors import ContractError
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP
-from gumbeldore.runs.settings import SamplerSettings
 from gumbeldore.search.expansion import Search
 from gumbeldore.search.samplers import (
     BeamSearch,
@@ -27,6 +26,7 @@ from gumbeldore.search.samplers import (
     TheoryGumbeldore,
     by_gumbels,
 )
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.search.trie import CODE, Known
 from gumbeldore.solutions import Solutions
 

@@ -164,7 +164,7 @@ def test_a_preset_has_a_time_limit_unless_told_otherwise():
     assert Effort(sequences=5).limits == Limits(None, 5, greedy=True)
     assert Effort("best", time_limit=3).limits == Limits(3, greedy=True, repeat=True)
     assert Effort(Greedy()).limits == Limits()
-    with pytest.raises(SettingsError, match="Unknown preset `quick`"):
+    with pytest.raises(SettingsError, match="Unknown sampler `quick`"):
         Effort("quick")
 
 

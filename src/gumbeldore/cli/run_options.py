@@ -6,7 +6,7 @@ import argparse
 import re
 from dataclasses import make_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -17,6 +17,11 @@ from gumbeldore.parallel.devices import pick_workers
 from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import SUPERVISED, Entry
 from gumbeldore.runs.settings import RunSettings
+from gumbeldore.search.settings import EXAMPLES, SamplerSettings
+
+SAMPLER = Annotated[
+    str | None, tyro.conf.arg(metavar="SAMPLER", help=f"how solutions are sampled, instead of the preset's: {EXAMPLES}")
+]
 
 
 def early_options(arguments: list[str], folder: str, labels: bool = False) -> tuple[argparse.Namespace, list[str]]:
@@ -72,7 +77,9 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
     """The settings of a run: `base`, changed by options. Supervised training has no sampler."""
     supervised = command == "imitate"
     names = [name for name in RunSettings.__dataclass_fields__ if name != "stages" and not (supervised and name == "sampler")]
-    fields = [(name, type(getattr(base, name)), getattr(base, name)) for name in names]
+    fields: list[tuple[str, Any, Any]] = [
+        (name, SAMPLER, None) if name == "sampler" else (name, type(getattr(base, name)), getattr(base, name)) for name in names
+    ]
     shape = make_dataclass("Options", fields, frozen=True)
     presets = [name for name in entry.presets() if name.startswith(SUPERVISED) == supervised]
     text = (
@@ -98,4 +105,6 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         description=text,
         prog=f"gumbeldore {command} {entry.name}",
     )
-    return replace(base, **{name: getattr(chosen, name) for name in names})
+    sampler = getattr(chosen, "sampler", None)
+    changes = {name: getattr(chosen, name) for name in names if name != "sampler"}
+    return replace(base, **changes, **({} if sampler is None else {"sampler": SamplerSettings.of(sampler)}))

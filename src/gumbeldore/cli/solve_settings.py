@@ -9,13 +9,13 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import torch
 import tyro
 
-from gumbeldore.cli.solve_sampler import OwnSampler
 from gumbeldore.errors import require
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.records import as_plain
 from gumbeldore.runs.settings import built
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.solving.effort import Effort, PartName
 from gumbeldore.solving.saving import PICTURES
 
@@ -50,20 +50,23 @@ class SolveSettings:
     workers: int | None = None  # processes; by default one per core if there are at least 4 instances
     device: str = "auto"
     debug: bool = False  # a traceback where the code of a kit raises an error
-    sampler: OwnSampler = field(default_factory=OwnSampler)
+    sampler: str | None = (
+        None  # the policy alone, with a sampler instead of a preset: greedy, beam:16, gd:32x4,sigma=0.3,p=0.8..1, ...
+    )
+    memory: int = 1200  # MB that all searches together may use
 
     @property
     def effort(self) -> Effort:
         require(self.pictures >= 0, f"`pictures` must be at least 0, got {self.pictures}.")
         require(self.workers is None or self.workers >= 0, f"`workers` must be at least 0, got {self.workers}.")
-        require(self.sampler.memory_mb >= 1, f"`sampler.memory_mb` must be at least 1, got {self.sampler.memory_mb}.")
-        own = self.sampler.chosen()
+        require(self.memory >= 1, f"`memory` must be at least 1 MB, got {self.memory}.")
+        own = None if self.sampler is None else SamplerSettings.of(self.sampler, self.memory).build()
         require(
             own is None or self.preset == "balanced",
-            "`preset` and `sampler.method` both say how to search: leave one of them out.",
+            "`preset` and `sampler` both say how to search: leave one of them out.",
         )
         options = {name: getattr(self, name) for name in ("time_limit", "sequences", "parts", "nearest", "polish")}
-        return Effort(own or self.preset, **options, seed=self.own_seed, memory=self.sampler.memory_mb << 20)
+        return Effort(own or self.preset, **options, seed=self.own_seed, memory=self.memory << 20)
 
     @property
     def own_seed(self) -> int:

@@ -22,7 +22,8 @@ from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import Entry, entry_of
 from gumbeldore.runs.records import merged
 from gumbeldore.runs.run import TrainingRun
-from gumbeldore.runs.settings import RunSettings, SamplerSettings, ValidationSettings
+from gumbeldore.runs.settings import RunSettings, ValidationSettings
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.training.settings import TrainingSettings
 
 Changes = Mapping[str, Any]
@@ -37,7 +38,7 @@ def train(
     settings: Changes | str | Path | None = None,
     problem: Any | Changes | None = None,
     policy: Any | Changes | None = None,
-    sampler: SamplerSettings | Changes | None = None,
+    sampler: SamplerSettings | Changes | str | None = None,
     training: TrainingSettings | Changes | None = None,
     validation: ValidationSettings | Changes | None = None,
     epochs: int | None = None,
@@ -103,7 +104,7 @@ def _table(settings: Changes | str | Path | None) -> Changes | Path | None:
 
 def _changed(base: RunSettings, groups: Mapping[str, Any], epochs: int | None) -> RunSettings:
     """The settings with these groups changed or replaced, and so many epochs."""
-    tables = {name: group for name, group in groups.items() if isinstance(group, Mapping)}
+    tables = {name: group for name, group in groups.items() if isinstance(group, Mapping | str)}
     records = {name: group for name, group in groups.items() if group is not None and name not in tables}
     for name, record in records.items():
         require(is_dataclass(record), f"`{name}` must be a table or a record of settings, got {record!r}.")

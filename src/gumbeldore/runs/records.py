@@ -42,7 +42,9 @@ def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:
             hint = f" Did you mean `{where}{close[0]}`?" if close else f" Known: {', '.join(where + n for n in names)}."
             raise SettingsError(f"Unknown setting `{where}{name}`.{hint}")
         current = getattr(base, name)
-        if dataclasses.is_dataclass(current):
+        if isinstance(value, str) and hasattr(type(current), "of"):
+            updates[name] = type(current).of(value)
+        elif dataclasses.is_dataclass(current):
             require(isinstance(value, Mapping), f"`{where}{name}` must be a table of settings, got {value!r}.")
             updates[name] = merged(current, value, f"{where}{name}.")
         else:

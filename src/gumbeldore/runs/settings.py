@@ -2,65 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from gumbeldore.errors import notice, require
 from gumbeldore.problem import Problem
 from gumbeldore.runs.records import merged
-from gumbeldore.search.adaptive import Adaptive
-from gumbeldore.search.advantage import outcome
-from gumbeldore.search.replacement import WithReplacement
-from gumbeldore.search.samplers import Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
-from gumbeldore.search.stepping import StepAndReconsider
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.training import TrainingSettings
 from gumbeldore.training.settings import check_seed
-
-
-@dataclass(frozen=True)
-class SamplerSettings:
-    """RunOptions solutions are sampled."""
-
-    method: Literal["gumbeldore", "theory", "outcome", "without-replacement", "with-replacement", "step", "adaptive"] = (
-        "gumbeldore"
-    )
-    beam_width: int = 32
-    rounds: int = 4
-    sigma: float | Literal["auto"] = 0.3  # step size of the advantage update; auto finds it
-    p_min: float | Literal["auto"] = 1.0  # nucleus of the first round, growing to 1 in the last; 1: off; auto finds it
-    p_min_from_epoch: int = 1  # until then 1 (no nucleus)
-    first_round_deterministic: bool = False  # the first round is a plain beam search: it exploits, the others explore
-    step: int = 10  # of the method step: so many actions are taken before it samples again
-    augmentations: int = 1  # symmetric forms of an instance that are searched together, where the problem has them
-    memory_mb: int = 2048  # what a search may use
-    transpositions: bool = True  # evaluate equal states once per search
-
-    def __post_init__(self) -> None:
-        self.build(self.p_min_from_epoch)  # raises where a value is out of range
-
-    def build(self, epoch: int = 1) -> Sampler:
-        """The sampler of an epoch (from 1)."""
-        p = self.p_min if epoch >= self.p_min_from_epoch else 1.0
-        memory, first = self.memory_mb << 20, self.first_round_deterministic or p == "auto"
-        shared: dict[str, Any] = {"memory": memory, "transpositions": self.transpositions}
-        beams = {
-            "beam_width": self.beam_width,
-            "first_round_deterministic": first,
-            "augmentations": self.augmentations,
-            **shared,
-        }
-        rounds: dict[str, Any] = {"rounds": self.rounds, "nucleus": p if p == "auto" else (p, 1.0), **beams}
-        makers: dict[str, Callable[[], Sampler]] = {
-            "gumbeldore": lambda: Gumbeldore(**rounds, sigma=self.sigma),
-            "theory": lambda: TheoryGumbeldore(**rounds, sigma=self.sigma),
-            "outcome": lambda: Gumbeldore(**rounds, sigma=self.sigma, advantage=outcome),  # for games
-            "without-replacement": lambda: StochasticBeamSearch(**rounds),
-            "with-replacement": lambda: WithReplacement(self.beam_width * self.rounds, memory=memory),
-            "step": lambda: StepAndReconsider(step=self.step, nucleus=p, sigma=self.sigma, **beams),
-            "adaptive": lambda: Adaptive(self.beam_width * self.rounds, **shared),
-        }
-        return makers[self.method]()
 
 
 @dataclass(frozen=True)

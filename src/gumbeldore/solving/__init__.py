@@ -93,7 +93,7 @@ def solve_all(
 
     - `policy`: a file of weights, the name of one that ships, a network, or a function of a state; None: the one that ships for the problem.
     - `kit`: of the problem, where it is not to be guessed.
-    - `sampler`: a preset (fast, balanced, best), or a sampler, which then works alone.
+    - `sampler`: a preset (fast, balanced, best), or a sampler or its name (`gd:32x4`), which then works alone.
     - `time_limit`: seconds per instance; `sequences`: how many the policy samples, alone.
     - `parts`: who works on an instance, of "policy", "local-search", "reconstruction"; None: all that there are.
     - `nearest`: a policy's routes go on only to so many nearest nodes; 0: to all.

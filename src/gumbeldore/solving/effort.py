@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.search.adaptive import Adaptive
-from gumbeldore.search.presets import preset
+from gumbeldore.search.presets import PRESETS, preset
 from gumbeldore.search.samplers import Sampler
+from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.solving.jobs import Job
 
 MEMORY = 1200 << 20
@@ -56,7 +57,7 @@ class Limits:
 class Effort:
     """How hard to search, with what."""
 
-    sampler: Sampler | str = "balanced"  # of the policy; or the name of a preset: fast, balanced, best
+    sampler: Sampler | str = "balanced"  # of the policy: a preset (fast, balanced, best), a sampler, or its name (`gd:32x4`)
     time_limit: float | None = None  # seconds per instance; None: a preset's own, none for other samplers or `sequences`
     sequences: int | None = None  # of the policy, per instance
     parts: Sequence[PartName] | None = None  # None: all that there are; with a sampler or `sequences` the policy alone
@@ -66,6 +67,8 @@ class Effort:
     memory: int = MEMORY
 
     def __post_init__(self) -> None:
+        if isinstance(self.sampler, str) and self.sampler not in PRESETS:
+            object.__setattr__(self, "sampler", SamplerSettings.of(self.sampler, self.memory >> 20).build())
         require(
             self.nearest is None or self.nearest >= 0, f"`nearest` must be at least 0 (no restriction), got {self.nearest}."
         )
