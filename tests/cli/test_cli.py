@@ -107,7 +107,7 @@ def test_mistakes_get_one_clear_line(arguments, message, capsys, tmp_path, monke
 
 
 def test_a_value_out_of_range_on_the_command_line_is_refused(tmp_path, capsys):
-    assert main(["train", "tsp", "--folder", str(tmp_path / "x"), "--sampler", "gd:0x4"]) == 1
+    assert main(["train", "tsp", "--folder", str(tmp_path / "x"), "--sampler", "gd:0x4"]) == 2
     shown = capsys.readouterr()
     assert "beam_width" in shown.out + shown.err
 
