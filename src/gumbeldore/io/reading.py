@@ -107,7 +107,12 @@ def _given(instances: InstanceSet, row: int, stem: str) -> Instance:
     given = Instance(arrays, unit, scale, f"{stem}[{row}]" if len(instances) > 1 else stem)
     if labels is None:
         return given
-    return replace(given, known=0.0 - float(labels.objective[row]), known_from=f"label of {labels.solver}")
+    verdict = instances.kind.verify(arrays, [int(action) for action in labels.actions[row] if action >= 0])
+    claimed = float(labels.objective[row])
+    if not verdict.feasible or abs(verdict.objective - claimed) > 1e-4 * max(1.0, abs(claimed)):
+        why = f"worth {verdict.objective:.6g}, not {claimed:.6g}" if verdict.feasible else f"infeasible: {verdict.reason}"
+        return replace(given, notes=(*given.notes, f"Its label is not used, because it is {why}."))
+    return replace(given, known=0.0 - verdict.objective, known_from=f"label of {labels.solver}")
 
 
 def _with_solution(kit: Kit, path: Path, given: Instance) -> Instance:

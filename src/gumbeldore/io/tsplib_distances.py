@@ -135,6 +135,12 @@ def _note(kind: str) -> tuple[str, ...]:
     return (f"The search goes by distances in the plane; costs are by the file's rule, {kind}.",)
 
 
+def without_places(file: Tsplib) -> bool:
+    """Whether all that a file says are distances."""
+    explicit = file.text("EDGE_WEIGHT_TYPE").upper() == "EXPLICIT"
+    return explicit and not {"DISPLAY_DATA", "NODE_COORD"} & set(file.sections)
+
+
 def _explicit(file: Tsplib) -> Places:
     drawn = next((section for section in ("DISPLAY_DATA", "NODE_COORD") if section in file.sections), None)
     if drawn is None:
@@ -142,7 +148,7 @@ def _explicit(file: Tsplib) -> Places:
             "The distances are an explicit matrix and there are no coordinates, but policies go by coordinates. "
             "Add a DISPLAY_DATA_SECTION."
         )
-    return Places(_points(file, drawn), Matrix(_matrix(file)), _note("EXPLICIT"))
+    return Places(_points(file, drawn), Matrix(listed(file)), _note("EXPLICIT"))
 
 
 def _points(file: Tsplib, section: str) -> NDArray[np.float64]:
@@ -173,8 +179,8 @@ def projected(angles: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "node 2"
     return RADIUS * np.stack([across * math.cos(middle), north], 1)
 
 
-def _matrix(file: Tsplib) -> NDArray[np.float64]:
-    """A symmetric matrix in any of TSPLIB's formats."""
+def listed(file: Tsplib, symmetric: bool = True) -> NDArray[np.float64]:
+    """A matrix in any of TSPLIB's formats; `symmetric`: it must be, otherwise it need not be."""
     count, kind = file.count("DIMENSION"), file.text("EDGE_WEIGHT_FORMAT").upper()
     words = file.words("EDGE_WEIGHT")
     if kind != "FULL_MATRIX" and kind not in TRIANGLES:
@@ -186,7 +192,9 @@ def _matrix(file: Tsplib) -> NDArray[np.float64]:
     values = np.array([number(word, "Each entry of EDGE_WEIGHT_SECTION") for word in words])
     if not (np.abs(values) <= LARGEST).all():
         raise FormatError(f"EDGE_WEIGHT_SECTION must hold finite numbers of at most {LARGEST:g}.")
-    return _symmetric(values.reshape(count, count)) if half is None else _mirrored(values, half(count, diagonal), count)
+    if half is not None:
+        return _mirrored(values, half(count, diagonal), count)
+    return _symmetric(values.reshape(count, count)) if symmetric else values.reshape(count, count)
 
 
 def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

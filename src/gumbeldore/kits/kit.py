@@ -147,6 +147,9 @@ class Kit:
     published: PublishedData | None = None  # what the data files of the method's public code look like
     policies: Path | None = None  # a folder of trained policies that ship (`problems/shipped.py`)
     restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
+    of_matrix: Callable[[NDArray[Any], str], Instance] | None = (
+        None  # an instance of which only distances are known, and its name
+    )
     local_search: LocalSearchMaker | None = None  # by the distances of an instance's file, for as long as somebody likes
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from gumbeldore.policy import Network, Policy
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solving.effort import MEMORY, Effort, PartName
 from gumbeldore.solving.found import Found, Improvement, Share
-from gumbeldore.solving.inputs import Source, begun, jobs_of
+from gumbeldore.solving.inputs import Source, begun, jobs_of, matrix_job
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import as_policy, policies_for, policy_for, without_policy
 from gumbeldore.solving.results import Result, Solution
@@ -44,8 +44,9 @@ AnyPolicy = str | Path | Policy[Any] | Callable[[Any], torch.Tensor] | None
 
 
 def solve(
-    source: Source,
+    source: Source | None = None,
     *,
+    matrix: Any = None,
     kit: Kit | None = None,
     policy: AnyPolicy = None,
     sampler: Sampler | str = "balanced",
@@ -63,10 +64,12 @@ def solve(
 
     - `source`: a file; the places of cities (a list of pairs, an array, a tensor); the arrays of an instance by name, or an `Instance`,
       with its `kit`.
+    - `matrix`: instead of a source, the distances between cities, from the row's to the column's.
     - `start`: a solution to go on from, its actions or a file; what comes back is never worse.
     - The others are those of `solve_all`.
     """
-    jobs = jobs_of(source, kit)
+    require((source is None) != (matrix is None), "Give one of `source` and `matrix`.")
+    jobs = [matrix_job(matrix)] if source is None else jobs_of(source, kit)
     require(len(jobs) == 1, f"{_shown(source)} holds {len(jobs)} instances: use `solve_all`, which returns a list.")
     effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
     jobs = jobs if start is None else [begun(jobs[0], start)]

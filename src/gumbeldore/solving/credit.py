@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FLOOR = 0.06
@@ -18,6 +18,7 @@ class Account:
     spent: float = 0.0  # all its seconds, to see who is behind with its share
     seconds: float = 0.0  # lately
     gain: float = 0.0  # lately, as a part of the cost
+    turns: int = 0
 
     @property
     def rate(self) -> float:
@@ -27,8 +28,9 @@ class Account:
 class Credit:
     """Shares of the time, in proportion to recent gains per second.
 
-    Each part has a floor; what is left is shared in proportion to the rates, equally where nobody gains anything. The part that is
-    furthest behind with its share is next, so the order follows from what the turns took and gained, without any randomness.
+    Each part has a floor; what is left is shared in proportion to the rates, equally where nobody gains anything. A part that has had no
+    turn yet counts as much as the best. Next is the part that would be least ahead of its share after its turn, so one with dear turns
+    waits until the others have had as much; the order follows from what the turns took and gained, without any randomness.
     """
 
     def __init__(self, names: Sequence[str], total: float) -> None:
@@ -38,15 +40,16 @@ class Credit:
 
     @property
     def shares(self) -> dict[str, float]:
-        rates = {name: account.rate for name, account in self.accounts.items()}
+        best = max(account.rate for account in self.accounts.values())
+        rates = {name: account.rate if account.turns else best for name, account in self.accounts.items()}
         everything, free = sum(rates.values()), 1 - FLOOR * len(rates)
         equal = 1 / len(rates)
         return {name: FLOOR + free * (rate / everything if everything > 0 else equal) for name, rate in rates.items()}
 
-    def next(self) -> str:
-        """The part whose time is the smallest in proportion to its share; the first of equals."""
+    def next(self, expected: Mapping[str, float]) -> str:
+        """Who is next, if turns take as long as `expected`; the first of equals."""
         shares = self.shares
-        return min(self.accounts, key=lambda name: self.accounts[name].spent / shares[name])
+        return min(self.accounts, key=lambda name: (self.accounts[name].spent + expected[name]) / shares[name])
 
     def pay(self, name: str, seconds: float, gain: float) -> None:
         """After a turn: how long it took, and how much better it made the best solution, as a part of its cost."""
@@ -59,6 +62,7 @@ class Credit:
             )
         mine = self.accounts[name]
         mine.spent, mine.seconds, mine.gain = mine.spent + seconds, mine.seconds + seconds, mine.gain + gain
+        mine.turns += 1
 
     def drop(self, name: str) -> None:
         """A part that has nothing left to do."""

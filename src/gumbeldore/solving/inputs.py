@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.io.reading import instance_files, read_file, read_solution, solution_cost
-from gumbeldore.kits.instances import Arrays, InstanceSet, row_arrays
+from gumbeldore.kits.instances import InstanceSet, row_arrays
 from gumbeldore.kits.kit import Instance, InstanceGenerator, Kit, StateGenerator
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.policy import Network
@@ -23,8 +23,8 @@ from gumbeldore.solving.running import Failure
 NAMED = 4
 """Files that a note names."""
 
-Points = Sequence[Sequence[float]] | NDArray[Any] | torch.Tensor
-Source = str | Path | Instance | Arrays | Points
+
+Source = str | Path | Instance | Mapping[str, Any] | Sequence[Any] | NDArray[Any] | torch.Tensor
 """A file, an instance, the arrays of one, or the places of cities."""
 
 
@@ -42,6 +42,12 @@ def jobs_of(source: Source, kit: Kit | None = None) -> list[Job]:
     if kit is not None and kit.name != "tsp":
         raise SettingsError(f"Instances of {kit.name} are given as arrays by name: {_names(kit)}.")
     return [Job(kit_named("tsp"), given) for given in array_instances({"coordinates": plain_array(source)}, kit_named("tsp"))]
+
+
+def matrix_job(matrix: Any, name: str = "") -> Job:
+    """Cities of which only the distances are known, from the row's to the column's; they need not be symmetric."""
+    kit = kit_named("tsp")
+    return Job(kit, kit.need("instances of distances alone", "of_matrix")(plain_array(matrix), name))
 
 
 def array_instances(arrays: Mapping[str, Any], kit: Kit) -> list[Instance]:

@@ -15,7 +15,7 @@ from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, State, replay
 from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.reconstruction import GOLDEN, PART, continued
-from gumbeldore.search.samplers import BeamSearch, Sampler
+from gumbeldore.search.samplers import BeamSearch, Sampler, evaluation_mode
 from gumbeldore.solving.effort import Limits
 from gumbeldore.solving.found import (
     KEPT,
@@ -32,12 +32,16 @@ from gumbeldore.solving.found import (
 from gumbeldore.solving.jobs import Group, Job
 from gumbeldore.solving.search import device_of, streams
 
-FIRST_SHARE = 0.4
-"""A policy that has no first solution after this part of the time has no further turns."""
-FORMS = 8
+FIRST_SHARE = 0.3
+"""A policy whose first solution would take longer than this part of the time has no turn."""
+STEP = 0.002
+"""Seconds of a step of a search beside the call of the policy."""
+FORMS = 4
 """So many forms of the best solution are built anew side by side."""
-MOST = 100
-"""At most so many actions are built anew."""
+LEAST, MOST = 8, 150
+"""At least and at most so many actions are built anew, as many as there is time for."""
+SHORT = 0.15
+"""Seconds that a turn of reconstruction may take at least."""
 WIDTH = 2
 """Of the beam that builds them."""
 
@@ -87,6 +91,7 @@ class Part(Protocol):
     """One of several that work on an instance, in turns."""
 
     name: str
+    expected: float  # seconds of its next turn
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         """Works for about so many seconds, and offers what it finds; returns whether it may have another turn."""
@@ -99,6 +104,7 @@ class Improving:
 
     search: LocalSearch
     name: str = LOCAL
+    expected: float = 0.0
     cost: float = float("inf")  # of its own best
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
@@ -106,7 +112,7 @@ class Improving:
             self.search.offer(best.actions)
         self.search.run(seconds=seconds)
         best.offer(self.search.actions, LOCAL)
-        self.cost = best.cost
+        self.cost, self.expected = best.cost, seconds
         return True
 
 
@@ -121,11 +127,23 @@ class PolicySide:
     deadline: Deadline = field(default_factory=Deadline)
     sequences: int = 0
     turns: int = 0
+    expected: float = 0.0
 
     def __post_init__(self) -> None:
         self.problem: Problem[Any]
         self.state: State
         self.problem, self.state = self.group.initial(device_of(self.policy))
+
+    @property
+    def step(self) -> float:
+        """About how long a step takes, by one call of the policy."""
+        with evaluation_mode(self.policy), torch.no_grad():
+            context, took = self.policy.prepare(self.state), []
+            for _ in range(2):  # a first call may prepare things
+                begin = monotonic()
+                self.policy(self.state, context)
+                took.append(monotonic() - begin)
+        return STEP + min(took)
 
     @property
     def evaluations(self) -> int:
@@ -149,17 +167,19 @@ class Sampling(PolicySide):
 
     name = POLICY
 
-    def __init__(self, group: Group, policy: Policy[Any], end: float, sampler: Sampler, first: float, refines: bool) -> None:
-        """`first`: when the first solution must be there, by the clock."""
+    def __init__(self, group: Group, policy: Policy[Any], end: float, sampler: Sampler, refines: bool) -> None:
+        """`refines`: local search goes on from what the policy finds."""
         super().__init__(group, policy, end, sampler.memory)
-        self.first, self.refines, self.seen = first, refines, set[tuple[int, ...]]()
+        self.refines, self.seen = refines, set[tuple[int, ...]]()
+        self.first = self.step * self.problem.horizon(self.state)
+        self.expected = self.first
         seeds, limits = torch.tensor(group.seeds, device=self.state.device), Limits(1.0, repeat=True)
         self.streams = streams(self.problem, policy, sampler, self.state, seeds, limits, self.deadline)
         self.stream: Iterator[Any] = next(self.streams)
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         begin, self.turns = monotonic(), self.turns + 1
-        self.deadline.at = min(self.end, self.first) if self.sequences == 0 else self.end
+        self.deadline.at = self.end if self.sequences else begin + max(3 * self.first, FIRST_SHARE * (self.end - begin))
         found = self._round()
         if found is None:
             return False
@@ -167,6 +187,7 @@ class Sampling(PolicySide):
         if fresh and self.refines:
             took = monotonic() - begin
             self.improve(best, fresh, min(max(took, seconds), self.end - monotonic()), POLICY_LOCAL)
+        self.expected = monotonic() - begin
         return monotonic() < self.end
 
     def _round(self) -> Any:
@@ -198,16 +219,20 @@ class Rebuilding(PolicySide):
     """The best solution in other forms, whose last actions a policy chooses anew; and local search from the best of what results."""
 
     name = PARTS_ANEW
+    most: int = LEAST  # actions that are built anew
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         begin, self.turns = monotonic(), self.turns + 1
         self.deadline.at = self.end
         built = self._built(best.actions)
+        took = monotonic() - begin
+        self.most = max(LEAST, min(MOST, 2 * self.most, int(self.most * max(SHORT, seconds) / (2 * took))))
         if built is None:
             return False
         actions = min(built, key=best.job.cost)
         best.offer(actions, PARTS_ANEW)
-        self.improve(best, actions, min(max(monotonic() - begin, seconds), self.end - monotonic()), PARTS_LOCAL)
+        self.improve(best, actions, min(took, self.end - monotonic()), PARTS_LOCAL)
+        self.expected = monotonic() - begin
         return monotonic() < self.end
 
     def _built(self, solution: list[int]) -> list[list[int]] | None:
@@ -219,7 +244,7 @@ class Rebuilding(PolicySide):
         form = self.problem.reencoded(state, actions, seeds=mix(self.group.seeds[0] + numbers))
         whole = (form.actions >= 0).sum(1)
         share = PART[0] + (PART[1] - PART[0]) * (numbers * GOLDEN % 1)
-        kept = (whole - (share * whole).ceil().long().clamp(min=2, max=MOST)).clamp(min=0)
+        kept = (whole - (share * whole).ceil().long().clamp(min=2, max=self.most)).clamp(min=0)
         there = replay(self.problem, form.state, form.actions, kept)
         stream = BeamSearch(WIDTH, self.memory).stream(self.problem, self.policy, there, numbers, self.deadline)
         if (found := next(stream, None)) is None:

@@ -58,7 +58,7 @@ class Portfolio:
         self._ask()
         credit = Credit(list(self.parts), self.seconds)
         while credit.accounts and not self.over:
-            name = credit.next()
+            name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
             again = self._turn(name, min(turn, self.end - begin))
             credit.pay(name, monotonic() - begin, (before - self.best.cost) / max(abs(before), 1e-12))
@@ -104,9 +104,9 @@ class Portfolio:
         if self.policy is None or len(self.best.actions) > WHOLE:
             return
         if "policy" in self.names:
-            first = self.best.start + FIRST_SHARE * self.seconds
-            refines = "local-search" in self.names
-            self.parts[POLICY] = Sampling(self.group, self.policy, self.end, self.sampler, first, refines)
+            sampling = Sampling(self.group, self.policy, self.end, self.sampler, "local-search" in self.names)
+            if sampling.first <= FIRST_SHARE * self.seconds:
+                self.parts[POLICY] = sampling
         if "reconstruction" in self.names:
             rebuilding = Rebuilding(self.group, self.policy, self.end, self.sampler.memory)
             if can_reconstruct(rebuilding.problem):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
 from gumbeldore.io.best_known import best_known
-from gumbeldore.io.plane import duplicates, unit_square
+from gumbeldore.io.plane import LARGEST, duplicates, unit_square
 from gumbeldore.io.text import text_format
 from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
-from gumbeldore.io.tsplib_distances import Weights, path_length, places
+from gumbeldore.io.tsplib_distances import Matrix, Weights, listed, path_length, places, without_places
 from gumbeldore.kits.kit import Instance
 
+DISTANCES = "distances"
+"""The name of the array of cities without places."""
+
 REFUSED = {  # what a file may be about, and why that is not solved
-    "ATSP": "asymmetric distances are not supported",
     "SOP": "an order that must be kept is not supported",
     "HCP": "a Hamiltonian cycle in a graph is another problem",
 }
@@ -50,16 +53,37 @@ def parse(text: str, stem: str) -> list[Instance]:
     """The instance of a TSPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)
-    points, weights, notes = places(file)
     name = file.name(stem)
+    if file.kind("TSP") == "ATSP" or without_places(file):
+        return [_of_distances(file, name, stem)]
+    points, weights, notes = places(file)
     known, source = best_known("tsp", {"cities": len(points), "weights": file.text("EDGE_WEIGHT_TYPE").upper()}, name, stem)
     given = cities(points, name)
     return [replace(given, cost=TourCost(weights), known=known, known_from=source, notes=given.notes + notes)]
 
 
+def _of_distances(file: Tsplib, name: str, stem: str) -> Instance:
+    """Cities without places, for local search alone."""
+    kind = file.kind("TSP")
+    matrix = listed(file, symmetric=kind == "TSP")
+    known, source = best_known("tsp", {"cities": len(matrix), "weights": "EXPLICIT"}, name, stem)
+    return replace(of_matrix(matrix, name), known=known, known_from=source)
+
+
+def of_matrix(matrix: NDArray[Any], name: str = "") -> Instance:
+    """Cities of which only the distances are known, from the row's to the column's."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise FormatError(f"A matrix of distances must have the shape (cities, cities), got {matrix.shape}.")
+    values = matrix.astype(np.float64)
+    if not (np.abs(values) <= LARGEST).all():
+        raise FormatError(f"Distances must be finite and at most {LARGEST:g}.")
+    solved = tuple(range(1, len(values))) if len(values) <= 2 else None
+    return Instance({DISTANCES: values}, {}, name=name, cost=TourCost(Matrix(values)), solved=solved)
+
+
 def _check_kind(file: Tsplib) -> None:
     kind = file.kind("TSP")
-    if kind != "TSP":
+    if kind not in ("TSP", "ATSP"):
         raise FormatError(f"TYPE is {kind}, not TSP: {REFUSED.get(kind, 'that is not a travelling salesman problem')}.")
     for section in ("FIXED_EDGES", "EDGE_DATA"):
         if section in file.sections:
@@ -70,4 +94,4 @@ def claims(lines: list[str]) -> bool:
     return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") != "TOUR"
 
 
-TSPLIB = text_format("TSPLIB", (".tsp",), claims, parse)
+TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), claims, parse)

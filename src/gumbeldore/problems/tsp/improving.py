@@ -5,23 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
-from gumbeldore.kits.improving import LocalSearch, Repeated, verified_cost
 from gumbeldore.kits.kit import Instance
-from gumbeldore.local_search.improve import improve_tours
-from gumbeldore.problems.tsp.baselines import nearest_neighbour
-from gumbeldore.problems.tsp.instances import verify
+from gumbeldore.local_search.distances import Distances, Plane
+from gumbeldore.local_search.tours import TourSearch
+from gumbeldore.problems.distances import of_file
+from gumbeldore.problems.tsp.files import TourCost
 
 
-def local_search(given: Instance, seed: int, begin: Sequence[int] | None) -> LocalSearch:
-    """2-opt and Or-opt with double bridges, from the tour to the nearest neighbour if there is no other."""
-    points = torch.as_tensor(np.asarray(given.unit["coordinates"], dtype=np.float32))[None]
+class TourImprovement:
+    """Tours as actions, from city 0 on."""
 
-    def polish(actions: list[int], seed: int, rounds: int) -> list[int]:
-        tour = improve_tours(points, torch.tensor([[0, *actions]]), torch.tensor([seed]), rounds)[0].tolist()
-        first = tour.index(0)
-        return [*tour[first + 1 :], *tour[:first]]
+    def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
+        self.search = TourSearch(distances(given), seed=seed, tour=None if begin is None else [0, *begin])
 
-    cost = given.cost or verified_cost(given.arrays, verify)
-    return Repeated(polish, cost, nearest_neighbour(given.arrays) if begin is None else begin, seed)
+    @property
+    def actions(self) -> list[int]:
+        return self.search.best.tolist()[1:]
+
+    def run(self, *, work: int | None = None, seconds: float | None = None) -> None:
+        self.search.run(work=work, seconds=seconds)
+
+    def offer(self, actions: Sequence[int]) -> None:
+        self.search.offer([0, *actions])
+
+
+def distances(given: Instance) -> Distances:
+    if isinstance(given.cost, TourCost):
+        return of_file(given.cost.weights)
+    return Plane(np.asarray(given.arrays["coordinates"], dtype=np.float64))

@@ -12,15 +12,16 @@ from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
-from gumbeldore.problems.tsp import published
+from gumbeldore.problems.tsp import distances, published
 from gumbeldore.problems.tsp.baselines import BASELINES, searched
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS, WARM_STARTED
-from gumbeldore.problems.tsp.files import TSPLIB
-from gumbeldore.problems.tsp.improving import local_search
+from gumbeldore.problems.tsp.files import DISTANCES, TSPLIB, of_matrix
+from gumbeldore.problems.tsp.improving import TourImprovement
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPGenerator, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
 from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
@@ -58,6 +59,11 @@ class Tours:
         return any_of(TSP(cities, self.nearest) for cities in numbers("cities", self.cities))
 
 
+def verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:
+    """By places, or by the distances if those are all that is known."""
+    return distances.verify(instance, actions) if DISTANCES in instance else verify(instance, actions)
+
+
 @dataclass(frozen=True)
 class Tour:
     """A closed tour."""
@@ -84,7 +90,7 @@ KIT = Kit(
     cost="tour length",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, lambda instance, actions: Tour([0, *actions]), draw, "tour.png", compare),
+    solution_format=SolutionFormat(verify_any, lambda instance, actions: Tour([0, *actions]), draw, "tour.png", compare),
     instances=KIND,
     generator=TSPGenerator,
     standard=STANDARD,
@@ -96,5 +102,6 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
-    local_search=local_search,
+    of_matrix=of_matrix,
+    local_search=TourImprovement,
 )

@@ -13,16 +13,25 @@ from gumbeldore.io.instance_files import UNREADABLE
 from gumbeldore.io.plane import check_points
 from gumbeldore.io.text import is_number, number, shown, text_format
 from gumbeldore.kits.kit import Format, Instance
-from gumbeldore.problems.tsp.files import cities
+from gumbeldore.problems.tsp.files import cities, of_matrix
 
 MAGIC = b"\x93NUMPY"
 LOOKED_AT = 50  # rows, when the format is guessed
+FEW = 2  # rows that may be anything
 
 
 def parse_columns(text: str, stem: str) -> list[Instance]:
     """A row for each city: x and y, between commas, semicolons or blanks. A first row without numbers is a header."""
     rows = _rows(text.splitlines())
     width, (x, y) = 2, (0, 1)
+    if is_square(rows):
+        return [
+            of_matrix(np.array([[number(cell, f"A distance in line {place}") for cell in row] for place, row in rows]), stem)
+        ]
+    if could_be_a_shop(text, rows):
+        raise FormatError(
+            "This could be the beginning of a job shop. For cities, put commas between x and y, or write a header `x y`."
+        )
     if rows and _is_header(rows[0][1]):
         header = [cell.lower() for cell in rows.pop(0)[1]]
         if "x" in header and "y" in header:
@@ -67,9 +76,12 @@ def read_array(path: Path) -> list[Instance]:
         raise FormatError(
             f"{path} cannot be read as a .npy file of plain numbers: {(str(error).splitlines() or [''])[0]}"
         ) from error
+    if array.dtype.kind in "iuf" and array.ndim == 2 and array.shape[0] == array.shape[1] > 2:
+        return [of_matrix(array, path.stem)]
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3) or array.shape[-1] != 2 or not array.size:
         raise FormatError(
-            f"{path} must hold numbers with the axes (city, 2) or (instance, city, 2), got {array.dtype} {array.shape}."
+            f"{path} must hold numbers with the axes (city, 2), (instance, city, 2), or distances with (city, city), "
+            f"got {array.dtype} {array.shape}."
         )
     sets = array.astype(np.float64).reshape(-1, *array.shape[-2:])
     try:
@@ -106,7 +118,21 @@ def claims_columns(lines: list[str]) -> bool:
     if rows and {"x", "y"} <= {cell.lower() for cell in rows[0]}:
         return True
     numbers = rows[1:] if rows and _is_header(rows[0]) else rows
-    return bool(numbers) and all(len(row) == 2 and all(map(is_number, row)) for row in numbers)
+    if numbers and all(len(row) == 2 and all(map(is_number, row)) for row in numbers):
+        return True
+    commas = any("," in line or ";" in line for line in lines)  # rows of job shops have none
+    return commas and len(numbers) > 2 and all(len(row) == len(numbers[0]) > 2 and all(map(is_number, row)) for row in numbers)
+
+
+def is_square(rows: list[tuple[int, list[str]]]) -> bool:
+    """As many numbers in each row as there are rows, and more than two: distances between cities."""
+    return len(rows) > 2 and all(len(row) == len(rows) and all(map(is_number, row)) for _, row in rows)
+
+
+def could_be_a_shop(text: str, rows: list[tuple[int, list[str]]]) -> bool:
+    """A few pairs of whole numbers between blanks: sooner the beginning of a job shop (jobs, machines, times) than cities."""
+    whole = all(cell.lstrip("+-").isdigit() for _, row in rows for cell in row)
+    return len(rows) <= FEW and whole and not set(text) & set(",;\t")
 
 
 COLUMNS = text_format("columns of coordinates", (".csv", ".txt", ".xy"), claims_columns, parse_columns)

@@ -20,7 +20,7 @@ def write(given: Instance, actions: Sequence[int]) -> str:
 
 def read(given: Instance, text: str) -> list[int]:
     """The tour of a file, turned so that it begins at city 0."""
-    file, count = parse_tsplib(text), len(given.arrays["coordinates"])
+    file, count = parse_tsplib(text), len(next(iter(given.arrays.values())))
     kind = file.kind("TOUR")
     if kind != "TOUR":
         raise FormatError(f"TYPE is {kind}, not TOUR.")
