@@ -22,7 +22,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit
 from gumbeldore.policy import Network
 
-BUILT_IN = ("tsp", "cvrp", "jssp", "fjsp", "gomoku")
+BUILT_IN = ("tsp", "cvrp", "jssp", "fjsp", "pfsp", "gomoku")
 GROUP = "gumbeldore.kits"
 
 

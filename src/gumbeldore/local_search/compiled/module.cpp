@@ -11,6 +11,8 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<improve_routes>("improve_routes(points, demands, capacity, seeds, rounds, hot, cold, under_way, actions)"),
         entry<improve_schedules>("improve_schedules(times, machines, seeds, rounds, kept, actions)"),
         entry<improve_flexible>("improve_flexible(times, seeds, rounds, kept, actions)"),
+        entry<improve_permutations>("improve_permutations(times, seeds, rounds, kept, orders)"),
+        entry<insert_jobs>("insert_jobs(times, orders)"),
         entry<bound_paths>("bound_paths(points, counts, rounds, stride, tries, more_rounds, more_stride, threads, result, scales)"),
         entry<look_ahead_by_savings>("look_ahead_by_savings(points, demands, capacity, counts, near, far, close, threads, result)"),
         entry<plane_distances>("plane_distances(points, rule)"),

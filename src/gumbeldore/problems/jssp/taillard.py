@@ -19,9 +19,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.problems.jssp.problem import JSSP, JSSPState
-
-_MODULUS = 2**31 - 1
-_MULTIPLIER = 16807
+from gumbeldore.problems.lehmer import MODULUS, lehmer, uniform_integers
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def taillard_data(
     """Processing times and machines (from 0) of Taillard's generator, one instance for each pair of seeds."""
     for name, seeds in (("time_seeds", time_seeds), ("machine_seeds", machine_seeds)):
         for seed in seeds:
-            require(0 < seed < _MODULUS, f"`{name}` must lie in 1 .. {_MODULUS - 1}, got {seed}.")
+            require(0 < seed < MODULUS, f"`{name}` must lie in 1 .. {MODULUS - 1}, got {seed}.")
     shape = (len(time_seeds), jobs, machines)
     times = uniform_integers(lehmer(time_seeds, jobs * machines), 99).view(shape) + 1
     draws = lehmer(machine_seeds, jobs * machines).view(shape)
@@ -76,19 +74,6 @@ def taillard_data(
         route.scatter_(2, other, here)
         route[..., position, None] = there
     return times, route
-
-
-def lehmer(seeds: Sequence[int], count: int) -> Int[Tensor, "batch count"]:
-    """The first `count` states x <- 16807 x mod (2^31 - 1) after each seed (Bratley, Fox and Schrage), in exact integers."""
-    powers = torch.tensor([_MULTIPLIER])
-    while len(powers) < count:  # powers of the multiplier, twice as many each time
-        powers = torch.cat([powers, powers * powers[-1] % _MODULUS])
-    return torch.tensor(seeds)[:, None] * powers[:count] % _MODULUS
-
-
-def uniform_integers(states: Int[Tensor, "..."], count: int) -> Int[Tensor, "..."]:
-    """floor(u * count) with u = x / (2^31 - 1): integers in 0 .. count - 1."""
-    return torch.div(states * count, _MODULUS, rounding_mode="floor")
 
 
 def _generate(chosen: Sequence[Benchmark]) -> JSSPState:
