@@ -16,6 +16,7 @@ from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.problems.fjsp.files import parse_flexible
+from gumbeldore.problems.pfsp.files import parse_machines
 
 EXPLICIT = (
     "NAME : m\nTYPE : TSP\nDIMENSION : 4\nEDGE_WEIGHT_TYPE : EXPLICIT\nEDGE_WEIGHT_FORMAT : UPPER_ROW\nEDGE_WEIGHT_SECTION\n"
@@ -29,6 +30,7 @@ SEEDS = {
     "a.jsp": (FOLDER / "ft06.txt").read_text(),
     "b.jsp": TAILLARD,
     "a.fjs": "2 3 1.7\n2 2 1 2 2 3 1 2 4\n3 1 1 5 2 1 9 3 1 1 2 0\n",
+    "a.fsp": "3 2 17 12 9\nprocessing times :\n3 1 5\n2 4 0\n",
     "c.jsp": "2 3\n0 3 2 2 0 5\n1 4 0 1\n",
     "a.csv": "x,y\n" + "".join(f"{n},{n * n}\n" for n in range(6)),
     "a.json": '{"name": "a", "coordinates": [[0, 1], [2.5, 3], [4, 5e1], [6, -7]]}',
@@ -69,12 +71,13 @@ PIECES += [
     '"',
     "\ufeff",
 ]
-SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "jssp": "csv", "fjsp": "csv"}
+SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv"}
 INSTANCES = {
     kit.name: (kit, found[0])
     for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "ft06.txt"))
 }
 INSTANCES["fjsp"] = kit_named("fjsp"), parse_flexible(SEEDS["a.fjs"], "a")[0]
+INSTANCES["pfsp"] = kit_named("pfsp"), parse_machines(SEEDS["a.fsp"], "a")[0]
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
@@ -97,6 +100,8 @@ def natural(kit, instance):
     if kit.name == "fjsp":
         able = instance.arrays["times"] >= 0
         return [int(job * able.shape[2] + row.argmax()) for job, rows in enumerate(able) for row in rows if row.any()]
+    if kit.name == "pfsp":
+        return list(range(len(instance.arrays["times"])))
     if kit.name == "cvrp":
         return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
     return list(range(1, len(instance.arrays["coordinates"])))

@@ -33,7 +33,7 @@ def test_our_kits_are_found_by_name_and_by_place():
 
 
 def test_an_architecture_is_named_after_its_kit_unless_it_is_the_usual_one():
-    assert names()[:7] == ["tsp", "tsp-lehd", "cvrp", "cvrp-lehd", "jssp", "fjsp", "gomoku"]
+    assert names()[:8] == ["tsp", "tsp-lehd", "cvrp", "cvrp-lehd", "jssp", "fjsp", "pfsp", "gomoku"]
     assert [entry(name).name for name in names()] == names()
     assert entry("tsp-lehd").kit is KITS["tsp"]
 

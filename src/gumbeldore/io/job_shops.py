@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from typing import Literal
 
 Row = Sequence[str]
-Layout = Literal["flexible", "general", "other"]
+Layout = Literal["flexible", "general", "flow", "other"]
 """Flexible: the number of a job's operations, then for each the number of its machines and pairs of a machine and a time. General: pairs of a
-machine and a time, but some job does not come to each machine exactly once. Everything else: classical job shops, and no job shops."""
+machine and a time, but some job does not come to each machine exactly once. Flow: Taillard's flow shops. Everything else: classical job shops,
+and no job shops."""
+FLOW = "processing times"
+"""What stands above the times of a flow shop."""
 
 
 def layout(lines: Sequence[str]) -> Layout:
     """The layout of the lines of a file, or of its first ones."""
+    if any(line.strip().lower().startswith(FLOW) for line in lines):
+        return "flow"
     rows = [line.split() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     while rows and not rows[0][0].isdigit():
         rows.pop(0)  # a title

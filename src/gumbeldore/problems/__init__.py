@@ -5,18 +5,21 @@ from gumbeldore.problems.fjsp.problem import FJSP, FJSPState
 from gumbeldore.problems.gomoku.problem import Gomoku, GomokuState
 from gumbeldore.problems.jssp.problem import JSSP, JSSPState
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks, taillard_instances
+from gumbeldore.problems.pfsp.problem import PFSP, PFSPState
 from gumbeldore.problems.tsp.problem import TSP, TSPState
 
 __all__ = [
     "CVRP",
     "FJSP",
     "JSSP",
+    "PFSP",
     "TSP",
     "CVRPState",
     "FJSPState",
     "Gomoku",
     "GomokuState",
     "JSSPState",
+    "PFSPState",
     "TSPState",
     "taillard",
     "taillard_benchmarks",

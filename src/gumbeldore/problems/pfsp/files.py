@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
+from gumbeldore.io.job_shops import FLOW, layout
 from gumbeldore.io.text import integer, is_number, number, text_format
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
@@ -21,7 +22,6 @@ from gumbeldore.problems.pfsp.taillard import SOURCE, recognised
 
 Row = list[str]
 LONGEST = 1e9  # an operation; makespans stay exact
-HEADING = "processing times"
 
 
 def parse_machines(text: str, stem: str) -> list[Instance]:
@@ -111,7 +111,7 @@ def write_fsp(instance: Arrays) -> str:
     """The text of a file in Taillard's layout."""
     times = instance["times"]
     rows = [" ".join(repr(time.item()) for time in row) for row in times.T]
-    return "\n".join(["number of jobs, number of machines :", f"{times.shape[0]} {times.shape[1]}", f"{HEADING} :", *rows, ""])
+    return "\n".join(["number of jobs, number of machines :", f"{times.shape[0]} {times.shape[1]}", f"{FLOW} :", *rows, ""])
 
 
 def _claims_jobs(lines: list[str]) -> bool:
@@ -122,7 +122,5 @@ def _claims_jobs(lines: list[str]) -> bool:
     return all(len(row) % 2 == 0 and [int(word[:9]) for word in row[::2]] == list(range(len(row) // 2)) for row in rows[1:])
 
 
-FLOW_SHOP = text_format(
-    "flow shop text", (".fsp",), lambda lines: any(line.strip().lower().startswith(HEADING) for line in lines), parse_machines
-)
+FLOW_SHOP = text_format("flow shop text", (".fsp", ".txt"), lambda lines: layout(lines) == "flow", parse_machines)
 FLOW_SHOP_BY_JOB = text_format("flow shop as a job shop", (".txt", ".jsp"), _claims_jobs, parse_jobs)
