@@ -12,18 +12,14 @@ constexpr int LISTED_GEO = 1024;                   // so many nodes have their d
 }  // namespace
 
 Distances::Distances(Rule rule, std::vector<double> first, std::vector<double> second)
-    : n((int)first.size()), rule(rule), x(std::move(first)), y(std::move(second)), is_whole(rule != Rule::EXACT) {
+    : n((int)first.size()), rule(rule), x(std::move(first)), y(std::move(second)), is_whole(rule != Rule::EXACT), sphere(rule == Rule::GEO) {
     auto spread = [](const std::vector<double> &values) {
         auto [low, high] = std::minmax_element(values.begin(), values.end());
         return values.empty() ? 0 : *high - *low;
     };
     largest = rule == Rule::GEO ? 4 * RADIUS : spread(x) + spread(y) + 1;
     is_whole = is_whole && largest * (n + 4.0) < EXACT_SUMS;
-    if (rule != Rule::GEO || n > LISTED_GEO) return;
-    std::vector<double> matrix((size_t)n * n);
-    for (int a = 0; a < n; a++)
-        for (int b = 0; b < a; b++) matrix[(size_t)a * n + b] = matrix[(size_t)b * n + a] = rare(a, b);
-    list(std::move(matrix));
+    if (rule == Rule::GEO && n <= LISTED_GEO) *this = listed_if(n);
 }
 
 Distances::Distances(int count, std::vector<double> matrix, bool whole) : n(count), rule(Rule::LISTED), is_whole(whole) {
@@ -72,6 +68,16 @@ Distances Distances::permuted(const std::vector<int> &order) const {
             if (!listed.empty()) result.listed[i * n + j] = listed[from];
             if (!small.empty()) result.small[i * n + j] = small[from];
         }
+    return result;
+}
+
+Distances Distances::listed_if(int most) const {
+    Distances result = *this;
+    if (!planar() || n > most) return result;
+    std::vector<double> matrix((size_t)n * n);
+    for (int a = 0; a < n; a++)
+        for (int b = 0; b < a; b++) matrix[(size_t)a * n + b] = matrix[(size_t)b * n + a] = (*this)(a, b);
+    result.list(std::move(matrix));
     return result;
 }
 

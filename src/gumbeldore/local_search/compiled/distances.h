@@ -26,7 +26,7 @@ class Distances {
     double tolerance() const { return is_whole ? 0.5 : 1e-11 * largest; }  // gains below are none
     const std::vector<double> &xs() const { return x; }
     const std::vector<double> &ys() const { return y; }
-    bool on_sphere() const { return rule == Rule::GEO; }
+    bool on_sphere() const { return sphere; }
 
     double operator()(int a, int b) const {
         switch (rule) {
@@ -41,6 +41,8 @@ class Distances {
 
     // The same with nodes in another order: node i is what was order[i].
     Distances permuted(const std::vector<int> &order) const;
+    // The same, as a list of them all if there are at most so many nodes.
+    Distances listed_if(int most) const;
     // Of an asymmetric matrix the symmetric one of twice as many nodes: i is where node i is left, n + i where it is reached; the two are joined
     // by an edge that no search gives up (Jonker and Volgenant 1983).
     Distances doubled() const;
@@ -50,7 +52,7 @@ class Distances {
     Rule rule;
     std::vector<double> x, y, listed;
     std::vector<int32_t> small;
-    bool is_whole, is_symmetric = true;
+    bool is_whole, is_symmetric = true, sphere = false;
     double largest = 0;
 
     static double cut(double value) { return (double)(int64_t)value; }

@@ -13,6 +13,7 @@ constexpr double SPLIT = 0.5;                 // how often some customers in the
 constexpr double STAY_ON = 0.99;              // the chance that one more of them does
 constexpr double BLINK = 0.01;                // the chance to overlook a place
 constexpr double HOT = 0.1, COLD = 0.001;     // temperatures, in widths of the map
+constexpr int LISTED = 1000;                  // so many nodes have all their distances listed
 constexpr int LOOK = 16;                      // rounds between looks at the clock
 }  // namespace
 
@@ -73,9 +74,9 @@ void Plan::keep() {
 }
 
 RouteSearch::RouteSearch(const Distances &distance, std::vector<int64_t> given, int64_t capacity, uint64_t seed, const Routes &routes, int stays)
-    : distance(distance), demands(std::move(given)), capacity(capacity), n(distance.count()), size(std::clamp(n - 1, 0, NEIGHBOURS)), stays(stays),
-      near(nearest(distance, size)), least(distance.tolerance()), random(seed),
-      plan(planned(routes.empty() ? routes_by_savings(distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length) {
+    : distance(distance.listed_if(LISTED)), demands(std::move(given)), capacity(capacity), n(distance.count()), size(std::clamp(n - 1, 0, NEIGHBOURS)), stays(stays),
+      near(nearest(this->distance, size)), least(distance.tolerance()), random(seed),
+      plan(planned(routes.empty() ? routes_by_savings(this->distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length) {
     double width = 0;
     for (int i = 1; i < n; i++) width = std::max({width, distance(0, i), distance(i, 0)});
     heat(std::max(HOT * width, 1e-300), std::max(COLD * width, 1e-300));
@@ -172,7 +173,7 @@ void RouteSearch::take_string(int node, int count) {
     count = std::min(count, route.size);
     int stay = 0;
     if (count > 1 && count < route.size && random.unit() < SPLIT)
-        for (stay = 1; count + stay < route.size && random.unit() >= STAY_ON;) stay++;
+        for (stay = 1; count + stay < route.size && random.unit() < STAY_ON;) stay++;
     int all = count + stay, place = 0;
     for (int i = node; plan.previous[i] && place < all; i = plan.previous[i]) place++;
     int behind = 0;
@@ -210,7 +211,7 @@ void RouteSearch::recreate() {
             int other = near[(size_t)node * size + i], route = plan.route[other];
             if (other == 0 || route < 0 || !fits(node, route)) continue;
             room = true;
-            consider(node, route, plan.previous[other], best);
+            if (plan.previous[other] == 0) consider(node, route, 0, best);
             consider(node, route, other, best);
         }
         for (int route = 0; !room && route < (int)plan.routes.size(); route++) {

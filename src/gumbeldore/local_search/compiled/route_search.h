@@ -72,7 +72,7 @@ class RouteSearch {
     int nodes() const { return distance.count(); }
 
   private:
-    const Distances &distance;
+    const Distances distance;
     const std::vector<int64_t> demands;
     const int64_t capacity;
     const int n, size, stays;
