@@ -50,11 +50,14 @@ void check_routes(const int64_t *actions, const int64_t *demands, int64_t capaci
     }
 }
 
-void check_shop(const int32_t *machines, const int64_t *actions, int64_t jobs, int64_t operations) {
+void check_machines(const int32_t *machines, int64_t jobs, int64_t operations) {
     for (int64_t job = 0; job < jobs; job++) {
         Once once(operations, "machines");
         for (int64_t i = 0; i < operations; i++) once(machines[job * operations + i]);
     }
+}
+
+void check_schedule(const int64_t *actions, int64_t jobs, int64_t operations) {
     std::vector<int64_t> done(jobs, 0);
     for (int64_t i = 0; i < jobs * operations; i++) {
         int64_t job = actions[i];

@@ -32,5 +32,7 @@ int checked_threads(int64_t threads);
 void check_permutation(const int64_t *numbers, int64_t count, const char *name);
 // Refuses actions of `CVRP` that leave a customer out or load more than a vehicle can take.
 void check_routes(const int64_t *actions, const int64_t *demands, int64_t capacity, int64_t nodes);
-// Refuses jobs that do not come to every machine once, and actions that are not every job's operations.
-void check_shop(const int32_t *machines, const int64_t *actions, int64_t jobs, int64_t operations);
+// Refuses jobs that do not come to every machine once.
+void check_machines(const int32_t *machines, int64_t jobs, int64_t operations);
+// Refuses actions that are not every job's operations.
+void check_schedule(const int64_t *actions, int64_t jobs, int64_t operations);

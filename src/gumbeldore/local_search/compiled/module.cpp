@@ -1,6 +1,7 @@
 // The module, and what Python may call of it.
 
 #include "route_search.h"
+#include "schedule_search.h"
 #include "searches.h"
 #include "tour_search.h"
 
@@ -28,6 +29,12 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<best_routes>("best_routes(search, nodes)"),
         entry<offer_routes>("offer_routes(search, routes)"),
         entry<stop<RouteSearch>>("stop_routes(search)"),
+        entry<schedule_search>("schedule_search(times, machines, seed, schedule)"),
+        entry<run_schedules>("run_schedules(search, work, seconds)"),
+        entry<best_schedule>("best_schedule(search, schedule)"),
+        entry<offer_schedule>("offer_schedule(search, schedule)"),
+        entry<schedule_is_optimal>("schedule_is_optimal(search)"),
+        entry<stop<ScheduleSearch>>("stop_schedules(search)"),
         boundary::END,
     };
     static PyModuleDef module = {PyModuleDef_HEAD_INIT, "_compiled", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};

@@ -26,5 +26,13 @@ int64_t run_routes(Borrowed<RouteSearch> search, int64_t work, double seconds, d
 double best_routes(Borrowed<RouteSearch> search, View<int64_t, 1> nodes);
 bool offer_routes(Borrowed<RouteSearch> search, View<const int64_t, 1> nodes);
 
+class ScheduleSearch;
+std::unique_ptr<Held<ScheduleSearch>> schedule_search(View<const double, 2> times, View<const int32_t, 2> machines, int64_t seed,
+                                                      std::optional<View<const int64_t, 1>> schedule);
+int64_t run_schedules(Borrowed<ScheduleSearch> search, int64_t work, double seconds);
+double best_schedule(Borrowed<ScheduleSearch> search, View<int64_t, 1> schedule);
+bool offer_schedule(Borrowed<ScheduleSearch> search, View<const int64_t, 1> schedule);
+bool schedule_is_optimal(Borrowed<ScheduleSearch> search);
+
 // Asks a search that runs in another thread to return.
 template <class Search> void stop(Held<Search> *search) { search->stopped = true; }

@@ -1,25 +1,22 @@
-// Local search for job shops: tabu search over insertions within the blocks of a critical path (Nowicki and Smutnicki 1996; Balas and
-// Vazacopoulos 1998; lists and tenures as in Zhang et al. 2007). `improve.py` calls the function at the end.
+// A job shop's schedule as one order of jobs per machine, and tabu search in it: insertions within the blocks of a critical path (Nowicki and
+// Smutnicki 1996; Balas and Vazacopoulos 1998; lists and tenures as in Zhang et al. 2007).
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "entries.h"
 #include "random.h"
 
-namespace {
-constexpr int PATIENCE = 400;  // moves without improvement after which the search goes back to the best schedule ...
-constexpr int WALK = 8;        // ... and makes so many random ones
-constexpr double ROUNDING = 1e-12;
+constexpr double ROUNDING = 1e-12;  // of makespans
 
-struct Move {
+struct ShopMove {
     int machine, from, to;  // the operation at position `from` of the machine goes to position `to`
     double makespan;        // an estimate, exact for most
     bool tabu;
 };
 
-// A schedule as one order of jobs per machine. Operations are numbered job by job: o = job * operations + step.
+// Operations are numbered job by job: o = job * operations + step.
 class Shop {
   public:
     // The operations of the first `kept` actions stay where they are: the first ones of their machines.
@@ -50,8 +47,8 @@ class Shop {
     bool step(int64_t now, double best, bool anywhere, Random &random) {
         find_moves(now, best, random);
         if (moves.empty()) return false;
-        const Move *chosen = nullptr;
-        for (const Move &move : moves)
+        const ShopMove *chosen = nullptr;
+        for (const ShopMove &move : moves)
             if (!move.tabu && (chosen == nullptr || move.makespan < chosen->makespan)) chosen = &move;
         if (anywhere || chosen == nullptr) chosen = &moves[random.below((int)moves.size())];
         int tenure = 10 + jobs / steps;
@@ -107,7 +104,7 @@ class Shop {
     std::vector<int64_t> tabu;         // [machine][job a][job b]: until when a may not come before b again
     std::vector<int> fixed;            // how many operations of a machine stay
     std::vector<char> stays;           // whether an operation does
-    std::vector<Move> moves;
+    std::vector<ShopMove> moves;
     std::vector<int> path;
     std::vector<double> heads;
 
@@ -232,7 +229,7 @@ class Shop {
     }
 
     // Carries a move out. Until `until` no pair of operations whose order it changes may go back.
-    void make(const Move &move, int64_t until) {
+    void make(const ShopMove &move, int64_t until) {
         int o = at[move.machine * jobs + move.from], direction = move.to > move.from ? 1 : -1;
         for (int i = move.from; i != move.to; i += direction) {
             int other = at[move.machine * jobs + i + direction];
@@ -242,41 +239,3 @@ class Shop {
         put(move.machine, move.to, o);
     }
 };
-}  // namespace
-
-// Replaces schedules, as the jobs whose next operations are appended one by one, by active ones that are not longer.
-// The first `kept` of them stay.
-void improve_schedules(View<const double, 3> times, View<const int32_t, 3> machines, View<const int64_t, 1> seeds, int64_t rounds,
-                       int64_t kept, View<int64_t, 2> actions) {
-    int64_t count = times.size(0), jobs = checked_size(times.size(1), 1, "jobs"), operations = checked_size(times.size(2), 1, "operations");
-    times.between(0, LONGEST);
-    machines.shaped({count, jobs, operations});
-    seeds.shaped({count});
-    actions.shaped({count, checked_size(jobs * operations, 1, "operations")});
-    require(kept >= 0 && kept <= jobs * operations, "`kept` must be in 0 .. " + std::to_string(jobs * operations) + ", got " + std::to_string(kept) + ".");
-    for (int64_t i = 0; i < count; i++) check_shop(machines.part(i), actions.part(i), jobs, operations);
-    Watch watch;
-    for (int64_t i = 0; i < count; i++) {
-        Random random(seeds[i]);
-        Shop shop(times.part(i), machines.part(i), (int)jobs, (int)operations, actions.part(i), kept);
-        std::vector<int> best = shop.sequences();
-        double shortest = shop.makespan;
-        int since = 0, walk = 0;
-        for (int64_t now = 1; now <= rounds; now++) {
-            watch.over();
-            if (!shop.step(now, shortest, walk > 0, random)) break;
-            walk -= walk > 0;
-            if (shop.makespan < shortest) {
-                best = shop.sequences();
-                shortest = shop.makespan;
-                since = 0;
-            } else if (++since == PATIENCE) {
-                shop.restore(best);
-                walk = WALK;
-                since = 0;
-            }
-        }
-        shop.restore(best);
-        shop.write(actions.part(i) + kept);
-    }
-}
