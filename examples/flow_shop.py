@@ -18,7 +18,7 @@ from gumbeldore import Problem, State
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.verdict import Verdict, permutation_fault
-from gumbeldore.networks.set_transformer import Features, SetPolicy, SetSize
+from gumbeldore.networks import Features, SetPolicy, SetSize
 
 
 @dataclass(frozen=True)

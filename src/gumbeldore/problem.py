@@ -262,6 +262,29 @@ class Problem(ABC, Generic[S]):
         return None
 
 
+REMEMBER = (
+    "Training replays solutions without gradients, so such weights would never be trained. Keep plain numbers in the state (the last "
+    "actions, say), and let the policy compute what it needs of them."
+)
+
+
+def check_weightless(problem: Problem[S], state: S) -> None:
+    """Raises where a problem computes with trainable weights: a hidden vector in its states, of a recurrent network say."""
+    for name, value in vars(problem).items():
+        if isinstance(value, torch.nn.Module | torch.Tensor) and _trainable(value):
+            raise ContractError(
+                f"`{type(problem).__name__}.{name}` must not be trainable, got a {type(value).__name__}. {REMEMBER}"
+            )
+    for name, tensor in state.tensors().items():
+        if tensor.requires_grad:
+            raise ContractError(f"`{type(state).__name__}.{name}` must not come from trainable weights. {REMEMBER}")
+
+
+def _trainable(value: torch.nn.Module | Tensor) -> bool:
+    weights = value.parameters() if isinstance(value, torch.nn.Module) else [value]
+    return any(weight.requires_grad for weight in weights)
+
+
 def replay(problem: Problem[S], state: S, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> S:
     """Applies to row i its first `steps[i]` actions."""
     if not (int(steps.min()) >= 0 and int(steps.max()) <= actions.shape[1]):

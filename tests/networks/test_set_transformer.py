@@ -9,6 +9,7 @@ import pytest
 import torch
 from routing import awake, seeded
 
+from gumbeldore.errors import ContractError
 from gumbeldore.networks.layers import FoldedStack
 from gumbeldore.networks.set_transformer import Features, SetPolicy
 from gumbeldore.problem import State
@@ -92,6 +93,16 @@ def test_the_prepared_blocks_give_what_the_definition_gives():
             pytest.skip("the blocks are not compiled here")
         plain = policy(state, policy.blocks)
     torch.testing.assert_close(logits(policy, state), plain, atol=1e-5, rtol=1e-4)
+
+
+def test_other_numbers_of_features_than_it_says_are_one_line():
+    class Wrong(WithoutWhole):
+        item_features = 5
+
+    with pytest.raises(
+        ContractError, match=r"`Wrong.item_features` must be the number that `features` returns, got 5 and 2 features"
+    ):
+        Wrong(16, 1, 2, 16)(items())
 
 
 def test_gradients_reach_every_weight():

@@ -55,8 +55,8 @@ def test_weights_that_do_not_fit_are_refused(tmp_path):
     save_policy(tmp_path / "policy.safetensors", TSPPolicy(d=16, layers=1, heads=2, ff=32))
 
     class Other(TSPPolicy):
-        def __init__(self, d, layers, heads, ff):
-            super().__init__(d, layers + 1, heads, ff)
+        def __init__(self, d, layers, heads, ff, features):
+            super().__init__(d, layers + 1, heads, ff, features)
 
     with pytest.raises(CheckpointError, match="do not fit"):
         load_policy(tmp_path / "policy.safetensors", Other)

@@ -22,6 +22,7 @@ from gumbeldore.conformance.checks import (
     check_replay,
     check_rows,
     check_state,
+    check_weights,
     roll_out,
 )
 from gumbeldore.conformance.keys import check_key
@@ -40,6 +41,7 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     - `mask`: True means allowed; every unfinished row has an action (unless `dead_end_objective` is set).
     - `step`: finished rows step to themselves; instance data is neither changed nor copied per row.
     - `horizon`: an upper bound at every depth. `objective`: finite for finished rows.
+    - No trainable weights in the problem or behind its states: what a network learns, it computes from the state.
     - `replay` of a roll-out reproduces it. `examples`: legal targets in unfinished states, drawn from `generator`.
     - `key`, if there is one: equal keys at equal depth of one instance mean equal masks and, action by action, equal rewards.
     - `augmentations`, if there are any: the first is the instance, and solutions of all of them, `inverse_transform`, are worth the same.
@@ -55,6 +57,7 @@ def check_problem(problem: Problem[Any], *, generator: torch.Generator | None = 
     initial = check_generate(checked, rows, generator)
     check_state(checked, initial)
     run = roll_out(checked, initial, generator)
+    check_weights(checked, run)
     check_horizon(checked, run)
     check_finished_rows(checked, run.levels[-1])
     check_rows(checked, run, generator)

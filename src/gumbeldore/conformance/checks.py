@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gumbeldore.conformance.checked import CheckedProblem, difference, form, progress, random_integers, random_legal, same
 from gumbeldore.errors import ContractError
-from gumbeldore.problem import Examples, Problem, S, replay
+from gumbeldore.problem import Examples, Problem, S, check_weightless, replay
 
 MAX_LEVELS = 8
 """Depths of a roll-out at which the costlier checks are made."""
@@ -240,6 +240,12 @@ def _compare_rows(
                 f"gives rows another result than in the whole batch{difference(expected, got)}",
                 "Compute each row from its own data only; index per-instance fields with `state.instance`, not by row number.",
             )
+
+
+def check_weights(checked: CheckedProblem[S], run: RollOut[S]) -> None:
+    """Neither the problem nor its states depend on weights that are to be trained."""
+    for state in run.levels:
+        check_weightless(checked.problem, state)
 
 
 def check_replay(checked: CheckedProblem[S], run: RollOut[S], generator: torch.Generator) -> None:

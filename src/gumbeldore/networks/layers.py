@@ -107,6 +107,11 @@ def fold_all(blocks: Sequence[Block], slopes: Sequence[Slopes | None] | None = N
     return [block.fold(slope) for block, slope in zip(blocks, slopes or [None] * len(blocks), strict=True)]
 
 
+def alibi(heads: int, like: Tensor) -> Slopes:
+    """The slopes of ALiBi (Press et al. 2022): from 1/2 or so down to 1/256."""
+    return 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
+
+
 def slow_note(policy: nn.Module) -> str | None:
     """What to tell those whose policy runs on a CPU without compiled blocks."""
     blocks = [module for module in policy.modules() if isinstance(module, Block)]

@@ -11,7 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore.errors import require
-from gumbeldore.problem import Examples, Problem, S, shapes
+from gumbeldore.problem import Examples, Problem, S, check_weightless, shapes
 
 RECOVERED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
@@ -85,8 +85,11 @@ class Dataset(Generic[S]):
         rows = torch.randint(len(group.actions), (count,), generator=generator).to(group.actions.device)
         state, actions = group.state.rows(rows), group.actions[rows]
         if group.steps is None:
-            return problem.examples(state, actions, generator=generator)
-        return problem.examples_after(state, actions, group.steps[rows], generator=generator)
+            examples = problem.examples(state, actions, generator=generator)
+        else:
+            examples = problem.examples_after(state, actions, group.steps[rows], generator=generator)
+        check_weightless(problem, examples.state)
+        return examples
 
     def _draw_group(self, generator: torch.Generator) -> Group[S]:
         whole, recovered = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))

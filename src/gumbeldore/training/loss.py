@@ -30,10 +30,20 @@ def losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Losse
 
 
 def _computed(policy: Network, examples: Examples[S], mask: Tensor) -> Losses:
+    before = _versions(examples)
     logits, auxiliary = policy.loss(examples)
+    if _versions(examples) != before:
+        raise ContractError(
+            f"`{type(policy).__name__}` must not change the state that it is given. What it should remember, `step` writes."
+        )
     log_prob = masked_log_softmax(logits, mask, type(policy).__name__)
     action = -log_prob.gather(1, examples.action[:, None]).squeeze(1)
     return action if auxiliary is None else action + auxiliary, action
+
+
+def _versions(examples: Examples[S]) -> list[int]:
+    """How often each tensor of the state was changed."""
+    return [0 if tensor.is_inference() else tensor._version for tensor in examples.state.tensors().values()]
 
 
 def _check_targets(problem: Problem[S], policy: Network, examples: Examples[S], mask: Tensor) -> None:

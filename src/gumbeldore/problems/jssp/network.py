@@ -15,7 +15,7 @@ from torch.nn.functional import embedding
 from gumbeldore.errors import require
 from gumbeldore.networks import native, segments
 from gumbeldore.networks.features import ComposedNetwork, distinct, written
-from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
+from gumbeldore.networks.layers import Block, Stack, alibi, fold_all, token_bytes
 from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.networks.successors import SuccessorHead, segment_losses
@@ -128,8 +128,8 @@ class JSSPPolicy(ComposedNetwork):
 
     def _prepare(self, state: JSSPState) -> Prepared:
         heads, like = self.config["heads"], self.policy_linear_out.weight
-        alibi = 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
-        slopes = [alibi if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
+        usual = alibi(heads, like)
+        slopes = [usual if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
         return Prepared(
             times=state.times.flatten().to(like.dtype) / 100,
             machines=state.machines.flatten(),
