@@ -41,7 +41,11 @@ def test_every_sampler_ends_at_the_deadline_with_what_it_had_yielded(sampler, cl
             assert torch.equal(mine.best_objective, theirs.best_objective)
 
 
-@pytest.mark.parametrize("sampler", [Gumbeldore(4, 3), BeamSearch(3, augmentations=4), Adaptive(effort=64)], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler",
+    [Gumbeldore(4, 3), BeamSearch(3, augmentations=4), Adaptive(effort=64)],
+    ids=lambda sampler: type(sampler).__name__,
+)
 def test_a_deadline_that_is_far_away_changes_nothing_and_counts_the_rows(sampler):
     state, seeds = PROBLEM.generate(2, generator=seeded(1)), torch.arange(2)
     deadline = Deadline()

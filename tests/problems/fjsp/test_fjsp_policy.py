@@ -7,19 +7,20 @@ import torch
 from flexible_shops import random_actions
 
 from gumbeldore import Greedy
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import SettingsError
 from gumbeldore.networks import native
-from gumbeldore.problem import replay
+from gumbeldore.policy import allowed
+from gumbeldore.problem import Examples, replay
 from gumbeldore.problems import FJSP
-from gumbeldore.problems.fjsp.active import active_pairs
-from gumbeldore.problems.fjsp.network import NEVER, FJSPPolicy
+from gumbeldore.problems.fjsp.active import EarlyStarts, active_pairs
+from gumbeldore.problems.fjsp.network import FJSPPolicy
 
 PROBLEM = FJSP(5, 4)
 
 
 def policy(seed=0, **more):
     torch.manual_seed(seed)
-    made = FJSPPolicy(**{"d": 16, "pairs": 2, "heads": 2, "ff": 32, **more})
+    made = FJSPPolicy(**{"d": 16, "pairs": 2, "heads": 2, "ff": 32, "actions": EarlyStarts(), **more})
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
@@ -34,17 +35,31 @@ def halfway(count=12, steps=7, problem=PROBLEM):
 
 def logits(made, state):
     with torch.no_grad():
-        return made(state, made.prepare(state)).masked_fill(~PROBLEM.mask(state), 0)
+        return made(state, made.prepare(state)).masked_fill(~allowed(PROBLEM, made, state), 0)
 
 
-@pytest.mark.parametrize("active", [0, 1])
-def test_what_may_not_come_next_has_no_chance(active):
+def test_early_starts_are_what_it_chooses_among():
     state, _ = halfway()
-    found, allowed = logits(policy(active=active), state), PROBLEM.mask(state)
-    if active:
-        allowed = active_pairs(state).flatten(1)
-    assert bool((found[allowed] > NEVER / 2).all())
-    assert bool((found[PROBLEM.mask(state) & ~allowed] == NEVER).all())
+    assert torch.equal(policy().mask(state), active_pairs(state).flatten(1))
+    assert policy(actions=None).mask(state) is None
+
+
+def test_a_policy_goes_on_from_weights_without_the_head_for_machines():
+    made = policy(assignment_weight=0.3)
+    assert made.goes_on_from(policy().config)
+    assert not policy().goes_on_from(made.config)
+    assert not made.goes_on_from(policy(actions=None).config)
+    assert FJSPPolicy.from_config(made.config).config == made.config
+
+
+def test_any_schedule_is_brought_into_the_order_of_early_starts():
+    state, actions = halfway(steps=1)
+    ordered = policy().as_built(state, actions)
+    value = [PROBLEM.objective(replay(PROBLEM, state, each, (each >= 0).sum(1))) for each in (actions, ordered)]
+    assert bool((value[1] >= value[0]).all())
+    for action in ordered.unbind(1):
+        assert bool((policy().mask(state).gather(1, action.clamp(min=0)[:, None]).squeeze(1) | (action < 0)).all())
+        state = PROBLEM.step(state, action.clamp(min=0))
 
 
 def test_rows_do_not_see_each_other():
@@ -108,9 +123,9 @@ def test_the_head_for_machines_is_taught_and_changes_no_logit():
     state, actions = halfway(steps=7)
     initial = PROBLEM.generate(12, generator=torch.Generator().manual_seed(0))
     examples = PROBLEM.examples_after(initial, actions, torch.arange(12) % 7, generator=torch.Generator())
-    made = policy(assign=1)
-    found, loss = made.taught(examples.state, examples.successor)
-    torch.testing.assert_close(found.masked_fill(~PROBLEM.mask(state), 0), logits(made, state), atol=1e-5, rtol=1e-4)
+    made = policy(assignment_weight=0.5)
+    found, loss = made.loss(examples)
+    torch.testing.assert_close(found.masked_fill(~allowed(PROBLEM, made, state), 0), logits(made, state), atol=1e-5, rtol=1e-4)
     assert loss.shape == (12,)
     assert int((loss > 0).sum()) >= 10
     loss.sum().backward()
@@ -121,10 +136,10 @@ def test_a_network_learns_the_machines_of_its_examples():
     _, actions = halfway(steps=1)
     initial = PROBLEM.generate(12, generator=torch.Generator().manual_seed(0))
     examples = PROBLEM.examples_after(initial, actions, torch.zeros(12, dtype=torch.int64), generator=torch.Generator())
-    made = policy(assign=1)
+    made = policy(assignment_weight=0.5)
     optimiser, losses = torch.optim.Adam(made.parameters(), 3e-3), []
     for _ in range(200):
-        loss = made.taught(examples.state, examples.successor)[1].mean()
+        loss = made.loss(examples)[1].mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -132,10 +147,12 @@ def test_a_network_learns_the_machines_of_its_examples():
     assert losses[-1] < 0.7 * losses[0]
 
 
-def test_without_the_head_nothing_is_taught():
+def test_without_the_head_or_targets_nothing_is_taught():
     state, _ = halfway()
-    with pytest.raises(ContractError, match="build one with `assign=1`"):
-        policy().taught(state, torch.zeros(12, 25, dtype=torch.int64))
+    examples = Examples(state, torch.zeros(12, dtype=torch.int64))
+    assert policy().loss(examples)[1] is None
+    with pytest.raises(SettingsError, match="for labels of instances that have begun already"):
+        policy(assignment_weight=0.5).loss(examples)
 
 
 def test_a_greedy_schedule_is_complete():

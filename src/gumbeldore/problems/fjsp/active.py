@@ -7,12 +7,29 @@ Thompson's active schedules of 1960 leave out more, but they need to know the ma
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
+from gumbeldore.local_search.flexible import improve_flexible
 from gumbeldore.problems.fjsp.problem import FJSPState
 from gumbeldore.problems.scheduling import never
+
+
+@dataclass(frozen=True)
+class EarlyStarts:
+    """An action space: every operation begins before any other could have ended."""
+
+    def mask(self, state: FJSPState) -> Bool[Tensor, "row action"]:
+        return active_pairs(state).flatten(1)
+
+    def ordered(self, state: FJSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        """Complete schedules of initial states by such choices, or better ones; of operations that begin together first the one with most work
+        left in its job."""
+        seeds = torch.zeros(len(actions), dtype=torch.int64)
+        return improve_flexible(state.times[state.instance], actions, seeds, 0)
 
 
 def active_pairs(state: FJSPState) -> Bool[Tensor, "row job machine"]:
@@ -25,8 +42,3 @@ def active_pairs(state: FJSPState) -> Bool[Tensor, "row job machine"]:
     ends = (starts + times).masked_fill(~able, never(starts))
     earliest = ends.amin((1, 2), keepdim=True)
     return able & ((starts < earliest) | (ends == earliest))
-
-
-def waiting(state: FJSPState) -> Bool[Tensor, "row job machine"]:
-    """All pairs of an unfinished job and a machine for its next operation."""
-    return torch.ge(state.next_times(), 0)

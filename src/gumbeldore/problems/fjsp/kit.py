@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gumbeldore.errors import require, require_positive
 from gumbeldore.kits.baselines import OWN, expert
@@ -50,14 +50,14 @@ class FlexibleJobShopSize:
     pairs: int = 3  # of a job-wise and a machine-wise layer
     heads: int = 8
     ff: int = 256  # width of the feed-forward part
-    active: int = 1  # 1: operations begin before any other could have ended
-    assign: int = 0  # 1: another head, for training, that predicts the machine of every operation (`training.successor_weight`)
+    actions: Literal["all", "active"] = "active"  # active: operations begin before any other could have ended
+    assignment_weight: float = 0.0  # of the auxiliary loss: predicting the machine of every operation; 0: off
 
     def __post_init__(self) -> None:
         require_positive(d=self.d, pairs=self.pairs, heads=self.heads, ff=self.ff)
         require(self.d % self.heads == 0, f"`d` must be a multiple of `heads`, got d={self.d} and heads={self.heads}.")
-        for name in ("active", "assign"):
-            require(getattr(self, name) in (0, 1), f"`{name}` must be 0 or 1, got {getattr(self, name)}.")
+        weight = self.assignment_weight
+        require(0 <= weight < float("inf"), f"`assignment_weight` must be a number from 0 on (0: off), got {weight}.")
 
 
 def schedule(instance: Arrays, actions: Sequence[int]) -> list[Interval]:

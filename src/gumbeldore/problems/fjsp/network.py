@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from gumbeldore.errors import ContractError
+from gumbeldore.errors import require
 from gumbeldore.networks import native, segments
 from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
 from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
-from gumbeldore.problems.fjsp.active import active_pairs, waiting
+from gumbeldore.problem import Examples
+from gumbeldore.problems.fjsp.active import EarlyStarts
 from gumbeldore.problems.fjsp.bounds import FEATURES, features
 from gumbeldore.problems.fjsp.problem import FJSPState
 
-NEVER = -100.0
-"""The logit of what must not come next. Its chance, 1e-44, is none, but a sampler that asks for all schedules gets them all."""
+ACTIONS: dict[str, EarlyStarts | None] = {"all": None, "active": EarlyStarts()}
+"""Which pairs may come next, by the names in settings and headers."""
 
 
 class Prepared(NamedTuple):
@@ -48,21 +51,54 @@ class FJSPPolicy(Network):
     """Transformer over pairs of an unscheduled operation and a machine that can do it, alternately within jobs and within machines.
 
     One logit for each pair that may come next. The same weights serve any number of jobs, operations and machines. In the last machine-wise
-    block only these pairs are queries, and only they are followed up. With `active=1` only schedules are built in which every operation begins
-    before any other could have ended (`active.py`), and where that leaves no choice, nothing is computed. With `assign=1` it has another
-    head, for training only, that predicts the machine of every operation.
+    block only these pairs are queries, and only they are followed up. With `actions=EarlyStarts()` only schedules are built in which every
+    operation begins before any other could have ended. With an `assignment_weight` it has another head, for training only, by which every
+    operation predicts its machine.
     """
 
-    addable = ("assign",)
-
-    def __init__(self, d: int = 64, pairs: int = 3, heads: int = 8, ff: int = 256, active: int = 1, assign: int = 0) -> None:
+    def __init__(
+        self,
+        d: int = 64,
+        pairs: int = 3,
+        heads: int = 8,
+        ff: int = 256,
+        actions: EarlyStarts | None = None,
+        assignment_weight: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.config = {"d": d, "pairs": pairs, "heads": heads, "ff": ff, "active": active, "assign": assign}
+        require(0 <= assignment_weight < math.inf, f"`assignment_weight` must be a number from 0 on, got {assignment_weight}.")
+        space = next(name for name, each in ACTIONS.items() if each == actions)
+        self.config = {
+            "d": d,
+            "pairs": pairs,
+            "heads": heads,
+            "ff": ff,
+            "actions": space,
+            "assignment_weight": assignment_weight,
+        }
+        self.actions, self.assignment_weight = actions, assignment_weight
         self.embedding = nn.Linear(FEATURES, d)
         self.encoder = Stack(Block(d, heads, ff) for _ in range(2 * pairs))  # job-wise, machine-wise, job-wise, ...
         self.last = Block(d, heads, ff)
         self.logit = nn.Linear(d, 1)
-        self.assignment = nn.Linear(d, 1) if assign else None
+        self.assignment = nn.Linear(d, 1) if assignment_weight else None
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        named = config.get("actions", "all")
+        require(named in ACTIONS, f"`actions` must be one of {', '.join(ACTIONS)}, got {named!r}.")
+        return cls(**{**config, "actions": ACTIONS[named]})
+
+    def goes_on_from(self, config: Mapping[str, Any]) -> bool:
+        """What the head for machines adds is nothing before it is trained."""
+        same = all(self.config[name] == value for name, value in config.items() if name != "assignment_weight")
+        return same and (bool(self.assignment_weight) or not config["assignment_weight"])
+
+    def mask(self, state: FJSPState) -> Bool[Tensor, "row action"] | None:
+        return None if self.actions is None else self.actions.mask(state)
+
+    def as_built(self, state: FJSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+        return actions if self.actions is None else self.actions.ordered(state, actions)
 
     @property
     def blocks(self) -> list[Block]:
@@ -81,44 +117,27 @@ class FJSPPolicy(Network):
     def forward(self, state: FJSPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
         """Logits of the pairs to choose from, and zeros."""
         prepared = self._prepare(state) if context is None else context
-        allowed, rows = self._choice(state)
-        if len(rows) == 0:
-            return self._spread(state, allowed, rows, None)
-        some = state if len(rows) == state.row_count else state.rows(rows)
-        tokens = unscheduled(some, allowed[rows], len(self.encoder))
-        x = self._run(self._embed(some, prepared, tokens), prepared, tokens.layouts)
-        return self._spread(state, allowed, rows, self._logits(x, some, tokens))
+        tokens = self._tokens(state)
+        return self._logits(self._run(self._embed(state, prepared, tokens), prepared, tokens.layouts), state, tokens)
 
-    def taught(
-        self, state: FJSPState, successor: Int[Tensor, "row operation"]
-    ) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"]]:
-        """Also how badly the machines of unscheduled operations are predicted."""
+    def loss(self, examples: Examples[FJSPState]) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"] | None]:
+        """The auxiliary loss: how badly the machines of unscheduled operations are predicted (the examples' `successor`)."""
         if self.assignment is None:
-            raise ContractError(
-                "`successor_weight` must be 0 for an FJSPPolicy without the head for it, or build one with `assign=1`."
-            )
-        prepared = self._prepare(state)
-        allowed, rows = self._choice(state)
-        if len(rows) == 0:
-            return self._spread(state, allowed, rows, None), prepared.positions.new_zeros(state.row_count)
-        some = state if len(rows) == state.row_count else state.rows(rows)
-        tokens = unscheduled(some, allowed[rows], len(self.encoder))
-        x = self._run(self._embed(some, prepared, tokens), prepared, [*tokens.layouts[:-2], tokens.by_machine])
-        loss = x.new_zeros(state.row_count).index_copy(0, rows, self._assignment_losses(x, some, tokens, successor[rows]))
+            return super().loss(examples)
+        state, machines = examples.state, examples.successor
+        require(machines is not None, "`assignment_weight` must be 0 for labels of instances that have begun already.")
+        assert machines is not None
+        prepared, tokens = self._prepare(state), self._tokens(state)
+        x = self._run(self._embed(state, prepared, tokens), prepared, [*tokens.layouts[:-2], tokens.by_machine])
         chosen = self._run(x[tokens.asked], prepared, tokens.layouts[-1:])
-        return self._spread(state, allowed, rows, self._logits(chosen, some, tokens)), loss
+        losses = self._assignment_losses(x, state, tokens, machines)
+        return self._logits(chosen, state, tokens), self.assignment_weight * losses
 
-    def _choice(self, state: FJSPState) -> tuple[Bool[Tensor, "row job machine"], Int[Tensor, " open"]]:
-        """What may come next, and the rows that have to be computed: those with something to choose."""
-        allowed = active_pairs(state) if self.config["active"] else waiting(state)
-        return allowed, (allowed.sum((1, 2)) >= 2).nonzero().squeeze(1)
-
-    def _spread(self, state: FJSPState, allowed: Tensor, rows: Tensor, values: Tensor | None) -> Float[Tensor, "row action"]:
-        """The logits of all rows: of some the given ones, of the others 0, and `NEVER` for what must not come next."""
-        logits = self.logit.weight.new_zeros(state.row_count, state.jobs * state.machines)
-        if values is not None:
-            logits = values if len(rows) == state.row_count else logits.index_copy(0, rows, values.to(logits.dtype))
-        return logits.masked_fill((waiting(state) & ~allowed).flatten(1), NEVER)
+    def _tokens(self, state: FJSPState) -> Tokens:
+        space = self.mask(state)
+        return unscheduled(
+            state, state.next_times() >= 0 if space is None else space.view(-1, state.jobs, state.machines), len(self.encoder)
+        )
 
     def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
         """As many blocks as there are layouts: the first ones, or the last one."""
