@@ -11,11 +11,13 @@ from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
-from gumbeldore.search.adaptive import Adaptive, due, explored
+from gumbeldore.search.adaptive import Adaptive
+from gumbeldore.search.phases import RebuildingPhase
 from gumbeldore.search.reconstruction import Reconstruction, best_apart, can_reconstruct, continued, extended
 from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
 from gumbeldore.search.task import Task
 
+REBUILDING = RebuildingPhase()
 CASES = {
     "tsp": (TSP(9), TSPPolicy(16, 1, 2, 32)),
     "cvrp": (CVRP(8, 14), CVRPPolicy(16, 1, 2, 32)),
@@ -173,7 +175,7 @@ def test_partial_solutions_are_refused(case) -> None:
 
 
 def test_the_larger_the_budget_the_smaller_the_share_of_the_search() -> None:
-    shares = [explored(solutions) for solutions in (0.1, 1, 10, 100, 1000, 1e6)]
+    shares = [REBUILDING.explored(solutions) for solutions in (0.1, 1, 10, 100, 1000, 1e6)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 0.8
     assert shares[-1] == 0.15
@@ -181,9 +183,9 @@ def test_the_larger_the_budget_the_smaller_the_share_of_the_search() -> None:
 
 def test_rebuilding_keeps_pace_with_the_search() -> None:
     """Whatever the search has spent, together they come to what `explored` says of the sum."""
-    assert due(torch.tensor(5.0)) == 0
+    assert REBUILDING.due(torch.tensor([5.0])) == 0
     for solutions in (30.0, 100.0, 5000.0):
-        assert due(torch.tensor(explored(solutions) * solutions)).item() == pytest.approx(solutions)
+        assert REBUILDING.due(torch.tensor([REBUILDING.explored(solutions) * solutions])).item() == pytest.approx(solutions)
 
 
 def test_solutions_that_are_improved_side_by_side_are_worth_something_else() -> None:

@@ -36,8 +36,9 @@ class MemoryBudget:
         *,
         transpositions: bool,
         must_keep: bool = False,
+        nodes: int | None = None,
     ) -> Search[S]:
-        """A search with its tries empty. Priors are kept where they fit, or must be."""
+        """A search with its tries empty, of so many nodes per level if they are fewer. Priors are kept where they fit, or must be."""
         problem, state = task.problem, task.state
         actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
         keeps = must_keep or self.keeps(actions, horizon)
@@ -45,7 +46,7 @@ class MemoryBudget:
             problem,
             task.policy,
             state,
-            self.nodes,
+            nodes or self.nodes,
             cache_priors=keeps,
             counts_repeats=self.reuses and not keeps,
             transpositions=transpositions,

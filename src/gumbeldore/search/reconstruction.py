@@ -37,6 +37,18 @@ def can_reconstruct(problem: Problem[Any]) -> bool:
 
 
 @dataclass
+class Ledger:
+    """What reconstruction has spent so far, of the work that it shares with a search."""
+
+    evaluations: Int[Tensor, " batch"]
+    sequences: Int[Tensor, " batch"]
+
+    @classmethod
+    def empty(cls, like: Int[Tensor, " batch"]) -> Ledger:
+        return cls(torch.zeros_like(like), torch.zeros_like(like))
+
+
+@dataclass
 class Reconstruction(Generic[S]):
     """Some of the best solutions of each instance, improved independently of each other, while a search may go on to find more."""
 
@@ -44,15 +56,16 @@ class Reconstruction(Generic[S]):
     chains: int
     memory: int
     searched: Solutions  # all that the search has found
+    transpositions: bool = True
+    spent: Ledger = field(default=None)  # type: ignore[assignment]
     actions: Int[Tensor, "batch chain depth"] = field(init=False)
     objective: Float[Tensor, "batch chain"] = field(init=False)
     passes: Int[Tensor, " batch"] = field(init=False)
-    made: Int[Tensor, " batch"] = field(init=False)  # evaluations
-    drawn: Int[Tensor, " batch"] = field(init=False)  # sequences
     added: list[tuple[Int[Tensor, "batch 1 depth"], Float[Tensor, "batch 1"]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.passes, self.made, self.drawn = (torch.zeros_like(self.task.state.instance) for _ in range(3))
+        self.passes = torch.zeros_like(self.task.state.instance)
+        self.spent = self.spent or Ledger.empty(self.passes)
         self.actions, self.objective = best_apart(self.searched.actions, self.searched.objective, self.chains)
 
     @property
@@ -63,7 +76,7 @@ class Reconstruction(Generic[S]):
     def found(self) -> Solutions:
         """By the search, and by reconstruction what was better than all before."""
         found, diagnostics = self.searched, self.searched.diagnostics
-        found = replace(found, diagnostics=replace(diagnostics, evaluations=diagnostics.evaluations + self.made))
+        found = replace(found, diagnostics=replace(diagnostics, evaluations=diagnostics.evaluations + self.spent.evaluations))
         if not self.added:
             return found
         depth = max(actions.shape[2] for actions, _ in self.added)
@@ -105,11 +118,11 @@ class Reconstruction(Generic[S]):
     def _continued(self, row: Int[Tensor, " row"], there: S) -> tuple[Float[Tensor, " row"], Int[Tensor, "row depth"]]:
         """The best objective, and its actions, of a beam search from partial solutions of these instances."""
         room = MemoryBudget(WIDTH, WIDTH, self.memory, reuses=False)
-        search = room.search(replace(self.task, state=there.compact()), transpositions=True)
+        search = room.search(replace(self.task, state=there.compact()), transpositions=self.transpositions)
         result = search.round(WIDTH, by_probability)
         objective, slot = result.objective.max(1)
-        self.made = self.made.index_add(0, row, search.evaluator.made)
-        self.drawn = self.drawn.index_add(0, row, result.filled.sum(1))
+        self.spent.evaluations = self.spent.evaluations.index_add(0, row, search.evaluator.made)
+        self.spent.sequences = self.spent.sequences.index_add(0, row, result.filled.sum(1))
         return objective, result.actions.gather(2, slot[None, :, None].expand(len(result.actions), -1, 1)).squeeze(2).t()
 
     def _keep(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -63,15 +63,7 @@ class Sampler(ABC):
 
     def run(self, task: Task[S]) -> Iterator[Solutions]:
         """The search of a task, on augmentations where these are wanted and there are any."""
-        problem, state, wanted = task.problem, task.state, self.forms(task.problem.horizon(task.state))
-        forms = problem.augmentations(state, wanted, seeds=task.seeds) if wanted > 1 else None
-        if forms is None or forms.count == 1:
-            yield from self.rounds_of(task)
-            return
-        varied, start = Augmented.start(problem, forms)
-        policy = AugmentedPolicy(task.policy, varied)
-        for solutions in self.rounds_of(Task(varied, policy, start, task.seeds, forms.count, task.deadline)):
-            yield inverse_transform(problem, state, forms, solutions)
+        return searched(task, self.forms(task.problem.horizon(task.state)), self.rounds_of)
 
     @abstractmethod
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
@@ -131,6 +123,19 @@ class Sampler(ABC):
         kind = [extent[1] if self.by_horizon else self.keeps_priors(*extent) for extent in each]
         ends = [row for row in range(1, len(kind)) if kind[row] != kind[row - 1]] + [state.row_count]
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def searched(task: Task[S], wanted: int, rounds_of: Callable[[Task[Any]], Iterator[Solutions]]) -> Iterator[Solutions]:
+    """A search on so many augmentations, if there are any, whose solutions come back in the instances' own terms."""
+    problem, state = task.problem, task.state
+    forms = problem.augmentations(state, wanted, seeds=task.seeds) if wanted > 1 else None
+    if forms is None or forms.count == 1:
+        yield from rounds_of(task)
+        return
+    varied, start = Augmented.start(problem, forms)
+    policy = AugmentedPolicy(task.policy, varied)
+    for solutions in rounds_of(Task(varied, policy, start, task.seeds, forms.count, task.deadline)):
+        yield inverse_transform(problem, state, forms, solutions)
 
 
 class TrieSampler(Sampler):
