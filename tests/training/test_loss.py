@@ -70,6 +70,6 @@ def test_rows_without_a_choice_cost_no_pass_through_the_network():
 def test_a_target_that_is_masked_is_named():
     state = TSP(6).generate(4, generator=seeded(0))
     with pytest.raises(
-        ContractError, match="`TSP` must have actions that TSPPolicy may take, but 4 of 4 have not: action 0 of row 0"
+        ContractError, match="`TSP` must have actions that its `mask` allows, but 4 of 4 have not: action 0 of row 0"
     ):
         losses(TSP(6), TSPPolicy(16, 1, 2, 32), Examples(state, torch.zeros(4, dtype=torch.long)))

@@ -74,10 +74,11 @@ class RunSettings:
             return changes
         training = dict(training)
         weight = training.pop("successor_weight")
-        if hasattr(usual.policy, "successor_weight") and policy.get("pointer", 1):
-            policy = {**policy, "successor_weight": weight}
+        name = next((name for name in ("successor_weight", "assignment_weight") if hasattr(usual.policy, name)), None)
+        if name and policy.get("pointer", policy.get("assign", 1)):
+            policy = {**policy, name: weight}
         notice(
-            "`training.successor_weight`: an older version's setting, now `policy.successor_weight` of networks that have such a loss."
+            "`training.successor_weight`: an older version's setting, now the weight of an auxiliary loss among `policy`, if there is one."
         )
         return {**changes, "training": training, "policy": policy}
 

@@ -15,10 +15,15 @@ Losses = tuple[Float[Tensor, " row"], Float[Tensor, " row"]]
 
 
 def losses(problem: Problem[S], policy: Network, examples: Examples[S]) -> Losses:
-    """-log p(the next action), as in the paper, and the network's auxiliary loss. Rows without a choice cost nothing: both are 0 there."""
+    """-log p(the next action), as in the paper, and the network's auxiliary loss.
+
+    Rows without a choice cost nothing, nor do labels outside the action space of the policy, which it cannot learn: both are 0 there.
+    """
     mask = allowed(problem, policy, examples.state)
-    _check_targets(problem, policy, examples, mask)
-    rows = (mask.sum(1) > 1).nonzero().squeeze(1)
+    possible = mask.gather(1, examples.action[:, None]).squeeze(1)
+    if not bool(possible.all()):
+        _check_targets(problem, examples)
+    rows = (possible & (mask.sum(1) > 1)).nonzero().squeeze(1)
     if len(rows) == len(mask):
         return _computed(policy, examples, mask)
     if len(rows) == 0:
@@ -46,14 +51,14 @@ def _versions(examples: Examples[S]) -> list[int]:
     return [0 if tensor.is_inference() else tensor._version for tensor in examples.state.tensors().values()]
 
 
-def _check_targets(problem: Problem[S], policy: Network, examples: Examples[S], mask: Tensor) -> None:
-    """No policy can learn an action that it may not take."""
-    possible = mask.gather(1, examples.action[:, None]).squeeze(1)
+def _check_targets(problem: Problem[S], examples: Examples[S]) -> None:
+    """No policy can learn what its problem forbids."""
+    possible = problem.mask(examples.state).gather(1, examples.action[:, None]).squeeze(1)
     if not bool(possible.all()):
         row = int(possible.int().argmin())
         raise ContractError(
-            f"Training examples of `{type(problem).__name__}` must have actions that {type(policy).__name__} may take, but {int((~possible).sum())} "
-            f"of {len(possible)} have not: action {int(examples.action[row])} of row {row} is masked."
+            f"Training examples of `{type(problem).__name__}` must have actions that its `mask` allows, but {int((~possible).sum())} of "
+            f"{len(possible)} have not: action {int(examples.action[row])} of row {row}."
         )
 
 

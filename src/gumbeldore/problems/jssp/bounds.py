@@ -1,4 +1,4 @@
-"""What a network is told of time: when operations can begin, what must follow them, and which jobs and machines are critical.
+"""Features of time: when operations can begin, what must follow them, and which jobs and machines are critical.
 
 The paper's network sees of an operation how long it takes, and of its job how late it is. That a machine is busy, how much work waits for
 it, and which job cannot be late any more are sums and maxima along paths, which attention, computing means, learns late. Here they are
