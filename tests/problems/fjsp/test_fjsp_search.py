@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from flexible_shops import random_actions
+from flexible_shops import PUBLISHED, random_actions
 
 from gumbeldore.local_search import compiling
 from gumbeldore.problem import replay
 from gumbeldore.problems import FJSP
 from gumbeldore.problems.fjsp.active import active_pairs
+from gumbeldore.problems.fjsp.files import parse_flexible
+from gumbeldore.problems.fjsp.improving import local_search
+from gumbeldore.problems.fjsp.verify import verify_fjsp
 
 pytestmark = pytest.mark.skipif(not compiling.available(), reason="the local search is not compiled")
 
@@ -93,3 +96,13 @@ def test_operations_that_take_no_time_do_not_wait_for_each_other_in_a_circle():
     state = problem.instances(times)
     found = problem.local_search(state, actions, effort=50, seeds=torch.arange(20))
     assert bool((value(problem, state, found) >= value(problem, state, actions)).all())
+
+
+def test_an_instance_of_a_file_is_improved_for_as_long_as_somebody_likes():
+    (given,) = parse_flexible(PUBLISHED["fattahi3"][0], "a")
+    worst = [0, 0, 2, 2, 4, 5]
+    search = local_search(given, 0, worst)
+    assert search.actions == worst
+    search.run(work=200)
+    assert verify_fjsp(given.arrays["times"], search.actions).objective == -221
+    assert verify_fjsp(given.arrays["times"], local_search(given, 0, None).actions).feasible

@@ -12,6 +12,7 @@ from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.kits.solver import Limit
 from gumbeldore.problems.pfsp.baselines import BASELINES
 from gumbeldore.problems.pfsp.files import write_fsp
+from gumbeldore.problems.pfsp.improving import local_search
 from gumbeldore.problems.pfsp.instances import PFSPGenerator
 from gumbeldore.problems.pfsp.kit import KIT
 from gumbeldore.problems.pfsp.taillard import benchmarks
@@ -140,3 +141,12 @@ def test_faults_of_intervals_are_found():
     assert "does not run as long as it takes" in schedule_fault(short, TIMES)
     beside = [i if (i.job, i.machine) != (1, 1) else Interval(4, 8, 1, 1, 1) for i in good]
     assert "are on machine 1 at the same time" in schedule_fault(beside, TIMES)
+
+
+def test_an_instance_of_a_file_is_improved_for_as_long_as_somebody_likes(tmp_path):
+    (given,) = read(tmp_path, write_fsp({"times": benchmarks()[0].times()}))
+    search = local_search(given, 0, list(range(20)))
+    assert search.actions == list(range(20))
+    search.run(work=400)
+    assert verify_pfsp(given.arrays["times"], search.actions).objective > -1300
+    assert verify_pfsp(given.arrays["times"], local_search(given, 0, None).actions).objective == -1286

@@ -18,6 +18,7 @@ from gumbeldore.problems.fjsp.baselines import BASELINES, searched
 from gumbeldore.problems.fjsp.distributions import Distribution
 from gumbeldore.problems.fjsp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.fjsp.files import FLEXIBLE, GENERAL
+from gumbeldore.problems.fjsp.improving import local_search
 from gumbeldore.problems.fjsp.instances import KIND, STANDARD, FJSPGenerator, verify
 from gumbeldore.problems.fjsp.network import FJSPPolicy
 from gumbeldore.problems.fjsp.problem import FJSP
@@ -95,4 +96,5 @@ KIT = Kit(
     warm_started=WARM_STARTED,
     formats=(FLEXIBLE, GENERAL),
     exports=EXPORTS,
+    local_search=local_search,
 )

@@ -19,6 +19,7 @@ from gumbeldore.problems.gantt import plot_schedule
 from gumbeldore.problems.pfsp.baselines import BASELINES, searched
 from gumbeldore.problems.pfsp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.pfsp.files import FLOW_SHOP, FLOW_SHOP_BY_JOB
+from gumbeldore.problems.pfsp.improving import local_search
 from gumbeldore.problems.pfsp.instances import KIND, STANDARD, PFSPGenerator, verify
 from gumbeldore.problems.pfsp.network import PFSPPolicy
 from gumbeldore.problems.pfsp.problem import PFSP
@@ -68,4 +69,5 @@ KIT = Kit(
     warm_started=WARM_STARTED,
     formats=(FLOW_SHOP, FLOW_SHOP_BY_JOB),
     exports=EXPORTS,
+    local_search=local_search,
 )
