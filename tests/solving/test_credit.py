@@ -21,7 +21,7 @@ def turns(credit: Credit, count: int, gains: dict[str, float], seconds: float = 
 
 def test_everyone_has_a_turn_and_the_one_that_gains_has_nearly_all_of_them():
     seen = turns(Credit(["a", "b", "c"], 10.0), 300, {"a": 0.01, "b": 0.0, "c": 0.0})
-    assert seen["a"] > 300 * (1 - 3 * FLOOR)
+    assert seen["a"] > 300 * (1 - 4 * FLOOR)
     assert min(seen.values()) >= 300 * FLOOR / 2
 
 
@@ -63,3 +63,17 @@ def test_a_part_that_is_done_has_no_more_turns():
     credit = Credit(["a", "b"], 5.0)
     credit.drop("a")
     assert turns(credit, 5, {"b": 0.0}) == {"b": 5}
+
+
+def test_a_leader_has_all_but_the_floors_whatever_the_others_gain():
+    seen = turns(Credit(["a", "b", "c"], 10.0, leader="a"), 300, {"a": 0.0, "b": 0.1, "c": 0.1})
+    assert seen["a"] > 300 * (1 - 4 * FLOOR)
+
+
+def test_what_a_helper_gains_as_usual_is_its_own_merit():
+    credit = Credit(["search", "policy"], 10.0)
+    credit.pay("search", 1.0, 0.1)
+    credit.pay_both("policy", "search", 1.0, 0.5, 0.02)
+    assert credit.accounts["policy"].gain == 0
+    credit.pay_both("policy", "search", 1.0, 0.5, 0.5)
+    assert credit.accounts["policy"].gain > 0.4

@@ -9,21 +9,30 @@ from typing import Protocol, runtime_checkable
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.verdict import Verdict
 
+WHOLE = (0.0, 1.0)
+"""From the beginning of a search to its end."""
+
 
 @runtime_checkable
 class LocalSearch(Protocol):
     """A search of one instance that knows no policy. It has a solution from its beginning on.
 
-    The same `work` from the same beginnings gives the same solutions.
+    The same `work` from the same beginnings gives the same solutions. One that `anneals` finds the most towards the end of its time, so
+    nothing can be said before by what it has gained.
     """
+
+    anneals: bool
 
     @property
     def actions(self) -> list[int]:
         """The best solution so far, as actions of the problem."""
         ...
 
-    def run(self, *, work: int | None = None, seconds: float | None = None) -> None:
-        """Goes on for so many units of work, or about so many seconds."""
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = WHOLE) -> None:
+        """Goes on for so many units of work, or about so many seconds.
+
+        `progress` says where in the whole of a search this begins and ends, for one that accepts worse solutions less and less.
+        """
         ...
 
     def offer(self, actions: Sequence[int]) -> None:
@@ -41,12 +50,14 @@ FIRST, QUANTUM = 8, 0.05
 class Repeated:
     """A local search made of calls that each begin with the best solution so far."""
 
+    anneals = False
+
     def __init__(self, polish: Polish, cost: Callable[[Sequence[int]], float], begin: Sequence[int], seed: int) -> None:
         self.polish, self.cost, self.seed = polish, cost, seed
         self.actions = list(begin)
         self.calls, self.rounds = 0, max(1, len(self.actions) // FIRST)
 
-    def run(self, *, work: int | None = None, seconds: float | None = None) -> None:
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = WHOLE) -> None:
         end = float("inf") if seconds is None else monotonic() + seconds
         left = work if work is not None else (1 << 62)
         while left > 0 and (begun := monotonic()) < end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-FLOOR = 0.06
+FLOOR = 0.05
 """The least share of the time of each part: an instance may change its mind."""
 MEMORY = 0.1
 """Gains and times count half after this part of all time that there is."""
@@ -15,9 +15,9 @@ MEMORY = 0.1
 class Account:
     """What a part has spent and gained."""
 
-    spent: float = 0.0  # all its seconds, to see who is behind with its share
-    seconds: float = 0.0  # lately
-    gain: float = 0.0  # lately, as a part of the cost
+    spent: float = 0.0  # seconds, to see who is behind with its share
+    seconds: float = 0.0  # those in which it gained something or not
+    gain: float = 0.0  # as a part of the cost
     turns: int = 0
 
     @property
@@ -29,19 +29,22 @@ class Credit:
     """Shares of the time, in proportion to recent gains per second.
 
     Each part has a floor; what is left is shared in proportion to the rates, equally where nobody gains anything. A part that has had no
-    turn yet counts as much as the best. Next is the part that would be least ahead of its share after its turn, so one with dear turns
-    waits until the others have had as much; the order follows from what the turns took and gained, without any randomness.
+    turn yet counts as much as the best. If there is a `leader`, all that is left is its own. Next is the part that would be least ahead
+    of its share after its turn, so one with dear turns waits until the others have had as much; the order follows from what the turns
+    took and gained, without any randomness.
     """
 
-    def __init__(self, names: Sequence[str], total: float) -> None:
+    def __init__(self, names: Sequence[str], total: float, leader: str | None = None) -> None:
         """`total`: seconds that there are for all."""
         self.accounts = {name: Account() for name in names}
-        self.half = max(1e-9, MEMORY * total)
+        self.half, self.leader = max(1e-9, MEMORY * total), leader
 
     @property
     def shares(self) -> dict[str, float]:
         best = max(account.rate for account in self.accounts.values())
         rates = {name: account.rate if account.turns else best for name, account in self.accounts.items()}
+        if self.leader in rates:
+            rates = {name: float(name == self.leader) for name in rates}
         everything, free = sum(rates.values()), 1 - FLOOR * len(rates)
         equal = 1 / len(rates)
         return {name: FLOOR + free * (rate / everything if everything > 0 else equal) for name, rate in rates.items()}
@@ -63,6 +66,14 @@ class Credit:
         mine = self.accounts[name]
         mine.spent, mine.seconds, mine.gain = mine.spent + seconds, mine.seconds + seconds, mine.gain + gain
         mine.turns += 1
+
+    def pay_both(self, name: str, helper: str, seconds: float, helped: float, gain: float) -> None:
+        """After a turn in which a helper worked for some of the time: it is paid that time, and what it usually gains in it."""
+        usual = min(gain, self.accounts[helper].rate * helped) if helper in self.accounts else 0.0
+        if helper in self.accounts:
+            self.accounts[helper].seconds += helped
+            self.accounts[helper].gain += usual
+        self.pay(name, seconds, gain - usual)
 
     def drop(self, name: str) -> None:
         """A part that has nothing left to do."""

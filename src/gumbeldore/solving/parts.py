@@ -36,6 +36,8 @@ FIRST_SHARE = 0.3
 """A policy whose first solution would take longer than this part of the time has no turn."""
 STEP = 0.002
 """Seconds of a step of a search beside the call of the policy."""
+MILD = (0.6, 1.0)
+"""Local search from a policy's solution begins as if it were as far as that: the solution is good already."""
 FORMS = 4
 """So many forms of the best solution are built anew side by side."""
 LEAST, MOST = 8, 150
@@ -92,6 +94,7 @@ class Part(Protocol):
 
     name: str
     expected: float  # seconds of its next turn
+    helped: float  # seconds of local search in its last turn
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         """Works for about so many seconds, and offers what it finds; returns whether it may have another turn."""
@@ -103,14 +106,17 @@ class Improving:
     """The local search, which goes on from the best solution, with its own perturbations."""
 
     search: LocalSearch
+    total: float  # seconds of the whole search
     name: str = LOCAL
     expected: float = 0.0
+    helped: float = 0.0
     cost: float = float("inf")  # of its own best
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         if best.cost < self.cost:
             self.search.offer(best.actions)
-        self.search.run(seconds=seconds)
+        begin = best.elapsed / self.total
+        self.search.run(seconds=seconds, progress=(min(1.0, begin), min(1.0, begin + seconds / self.total)))
         best.offer(self.search.actions, LOCAL)
         self.cost, self.expected = best.cost, seconds
         return True
@@ -128,6 +134,7 @@ class PolicySide:
     sequences: int = 0
     turns: int = 0
     expected: float = 0.0
+    helped: float = 0.0
 
     def __post_init__(self) -> None:
         self.problem: Problem[Any]
@@ -155,11 +162,13 @@ class PolicySide:
 
     def improve(self, best: Incumbent, actions: list[int], seconds: float, by: str) -> None:
         """A short local search from a solution of the policy."""
-        make = best.job.kit.local_search
+        make, begin = best.job.kit.local_search, monotonic()
         if make is not None and seconds > 0:
             search = make(best.job.given, self.seed % (1 << 31), actions)
-            search.run(seconds=seconds)
+            search.run(seconds=seconds, progress=MILD)
             best.offer(search.actions, by)
+        self.helped = monotonic() - begin
+        best.spent(by, self.helped)
 
 
 class Sampling(PolicySide):

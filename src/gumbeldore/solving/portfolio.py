@@ -24,7 +24,9 @@ SHARE_AT_ONCE = 0.1
 TURN, SHORTEST, LONGEST = 0.01, 0.01, 0.25
 """A turn is such a part of the time, within these limits in seconds."""
 STALLED = 0.8
-"""A search with patience ends when this part of its time has brought nothing."""
+"""A search with patience ends when this part of its time has brought nothing ..."""
+LARGE = 200
+"""... but instances of so many actions have all their time, smaller ones have theirs in proportion."""
 
 
 class Portfolio:
@@ -47,6 +49,7 @@ class Portfolio:
         self.end = self.best.start + self.seconds
         self.parts: dict[str, Part] = {}
         self.asked: list[PolicySide] = []
+        self.anneals = False
 
     def __iter__(self) -> Iterator[list[Found]]:
         self._begin()
@@ -56,12 +59,13 @@ class Portfolio:
             self._turn(LOCAL, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
             yield [self.found]
         self._ask()
-        credit = Credit(list(self.parts), self.seconds)
+        credit = Credit(list(self.parts), self.seconds, LOCAL if LOCAL in self.parts and self.anneals else None)
         while credit.accounts and not self.over:
             name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
             again = self._turn(name, min(turn, self.end - begin))
-            credit.pay(name, monotonic() - begin, (before - self.best.cost) / max(abs(before), 1e-12))
+            gain = (before - self.best.cost) / max(abs(before), 1e-12)
+            credit.pay_both(name, LOCAL, monotonic() - begin, self.parts[name].helped, gain)
             if not again:
                 credit.drop(name)
             yield [self.found]
@@ -71,7 +75,7 @@ class Portfolio:
         elapsed = self.best.elapsed
         if elapsed >= self.seconds:
             return True
-        if self.limits.patience is None or elapsed < self.limits.patience:
+        if self.limits.patience is None or elapsed < max(self.limits.patience, self.seconds * len(self.best.actions) / LARGE):
             return False
         return elapsed - self.best.improvements[-1].seconds > STALLED * elapsed
 
@@ -96,8 +100,9 @@ class Portfolio:
         search = make(self.job.given, self.group.seeds[0] % (1 << 31), begin)
         self.best.offer(list(begin) if begin is not None else search.actions, START)
         self.best.spent(START, self.best.elapsed)
+        self.anneals = search.anneals
         if "local-search" in self.names:
-            self.parts[LOCAL] = Improving(search)
+            self.parts[LOCAL] = Improving(search, self.seconds)
 
     def _ask(self) -> None:
         """The parts that need the policy, if there is one and the instance is small enough."""
@@ -116,7 +121,7 @@ class Portfolio:
     def _turn(self, name: str, seconds: float) -> bool:
         begin = monotonic()
         again = self.parts[name].turn(self.best, seconds)
-        self.best.spent(name, monotonic() - begin)
+        self.best.spent(name, monotonic() - begin - self.parts[name].helped)
         if (now := monotonic()) - self.reported >= REPORTED:
             self.reported = now
             self.report(min(0.99, self.best.elapsed / self.seconds))

@@ -5,24 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
-from gumbeldore.kits.improving import LocalSearch, Repeated, verified_cost
+from gumbeldore.kits.improving import WHOLE
 from gumbeldore.kits.kit import Instance
-from gumbeldore.local_search.improve import improve_routes
-from gumbeldore.problems.cvrp.baselines import savings
-from gumbeldore.problems.cvrp.instances import verify
+from gumbeldore.local_search.distances import Distances, Plane
+from gumbeldore.local_search.routes import RouteSearch
+from gumbeldore.problems.cvrp.baselines import actions_of
+from gumbeldore.problems.cvrp.files import RoutesCost
+from gumbeldore.problems.cvrp.routes import routes
+from gumbeldore.problems.distances import of_file
 
 
-def local_search(given: Instance, seed: int, begin: Sequence[int] | None) -> LocalSearch:
-    """Strings of customers are taken out and put back, from the routes by savings if there are no others."""
-    points, demands, capacity = (
-        torch.as_tensor(np.asarray(given.unit[name]))[None] for name in ("nodes", "demands", "capacity")
-    )
+class RouteImprovement:
+    """Routes as actions; the search counts customers from 1."""
 
-    def polish(actions: list[int], seed: int, rounds: int) -> list[int]:
-        seeds = torch.tensor([seed])
-        return improve_routes(points, demands, capacity, torch.tensor([actions]), seeds, rounds)[0].tolist()
+    anneals = True
 
-    cost = given.cost or verified_cost(given.arrays, verify)
-    return Repeated(polish, cost, savings(given.arrays) if begin is None else begin, seed)
+    def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
+        capacity, first = int(given.arrays["capacity"]), None if begin is None else nodes(begin)
+        self.search = RouteSearch(distances(given), given.arrays["demands"], capacity, seed=seed, routes=first)
+
+    @property
+    def actions(self) -> list[int]:
+        return actions_of([[node - 1 for node in route] for route in self.search.best])
+
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = WHOLE) -> None:
+        self.search.run(work=work, seconds=seconds, progress=progress)
+
+    def offer(self, actions: Sequence[int]) -> None:
+        self.search.offer(nodes(actions))
+
+
+def nodes(actions: Sequence[int]) -> list[list[int]]:
+    return [[customer + 1 for customer in route] for route in routes(actions)]
+
+
+def distances(given: Instance) -> Distances:
+    if isinstance(given.cost, RoutesCost):
+        return of_file(given.cost.weights, given.cost.nodes)
+    return Plane(np.asarray(given.arrays["nodes"], dtype=np.float64))

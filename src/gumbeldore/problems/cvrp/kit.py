@@ -19,7 +19,7 @@ from gumbeldore.problems.cvrp.baselines import BASELINES, searched
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.cvrp.files import CVRPLIB
-from gumbeldore.problems.cvrp.improving import local_search
+from gumbeldore.problems.cvrp.improving import RouteImprovement
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPGenerator, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
 from gumbeldore.problems.cvrp.plot import plot_routes
@@ -100,5 +100,5 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
-    local_search=local_search,
+    local_search=RouteImprovement,
 )

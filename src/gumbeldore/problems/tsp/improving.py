@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gumbeldore.kits.improving import WHOLE
 from gumbeldore.kits.kit import Instance
 from gumbeldore.local_search.distances import Distances, Plane
 from gumbeldore.local_search.tours import TourSearch
@@ -16,6 +17,8 @@ from gumbeldore.problems.tsp.files import TourCost
 class TourImprovement:
     """Tours as actions, from city 0 on."""
 
+    anneals = False
+
     def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
         self.search = TourSearch(distances(given), seed=seed, tour=None if begin is None else [0, *begin])
 
@@ -23,7 +26,7 @@ class TourImprovement:
     def actions(self) -> list[int]:
         return self.search.best.tolist()[1:]
 
-    def run(self, *, work: int | None = None, seconds: float | None = None) -> None:
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = WHOLE) -> None:
         self.search.run(work=work, seconds=seconds)
 
     def offer(self, actions: Sequence[int]) -> None:
