@@ -28,14 +28,14 @@ class Account:
 class Credit:
     """Shares of the time, in proportion to recent gains per second.
 
-    Each part has a floor; what is left is shared in proportion to the rates, equally where nobody gains anything. A part that has had no
-    turn yet counts as much as the best. If there is a `leader`, all that is left is its own. Next is the part that would be least ahead
-    of its share after its turn, so one with dear turns waits until the others have had as much; the order follows from what the turns
-    took and gained, without any randomness.
+    Each part has a floor; what is left is shared in proportion to the rates. Where nobody gains anything the first part has half of it. A
+    part that has had no turn yet counts as much as the best. If there is a `leader`, all that is left is its own. Next is the part that
+    would be least ahead of its share after its turn, so one with dear turns waits until the others have had as much; the order follows
+    from what the turns took and gained, without any randomness.
     """
 
     def __init__(self, names: Sequence[str], total: float, leader: str | None = None) -> None:
-        """`total`: seconds that there are for all."""
+        """`names`: the one to rely on first. `total`: seconds that there are for all."""
         self.accounts = {name: Account() for name in names}
         self.half, self.leader = max(1e-9, MEMORY * total), leader
 
@@ -45,9 +45,11 @@ class Credit:
         rates = {name: account.rate if account.turns else best for name, account in self.accounts.items()}
         if self.leader in rates:
             rates = {name: float(name == self.leader) for name in rates}
+        if sum(rates.values()) == 0:
+            others = max(1, len(rates) - 1)
+            rates = {name: 1.0 if place == 0 else 1.0 / others for place, name in enumerate(rates)}
         everything, free = sum(rates.values()), 1 - FLOOR * len(rates)
-        equal = 1 / len(rates)
-        return {name: FLOOR + free * (rate / everything if everything > 0 else equal) for name, rate in rates.items()}
+        return {name: FLOOR + free * rate / everything for name, rate in rates.items()}
 
     def next(self, expected: Mapping[str, float]) -> str:
         """Who is next, if turns take as long as `expected`; the first of equals."""

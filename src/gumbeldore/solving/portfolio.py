@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
+from gumbeldore.kits.improving import LocalSearch
 from gumbeldore.policy import Policy
 from gumbeldore.search.reconstruction import can_reconstruct
 from gumbeldore.search.samplers import Sampler
@@ -49,7 +50,7 @@ class Portfolio:
         self.end = self.best.start + self.seconds
         self.parts: dict[str, Part] = {}
         self.asked: list[PolicySide] = []
-        self.anneals = False
+        self.search: LocalSearch | None = None
 
     def __iter__(self) -> Iterator[list[Found]]:
         self._begin()
@@ -59,7 +60,7 @@ class Portfolio:
             self._turn(LOCAL, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
             yield [self.found]
         self._ask()
-        credit = Credit(list(self.parts), self.seconds, LOCAL if LOCAL in self.parts and self.anneals else None)
+        credit = Credit(list(self.parts), self.seconds, LOCAL if self.search is not None and self.search.anneals else None)
         while credit.accounts and not self.over:
             name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
@@ -73,7 +74,7 @@ class Portfolio:
     @property
     def over(self) -> bool:
         elapsed = self.best.elapsed
-        if elapsed >= self.seconds:
+        if elapsed >= self.seconds or (self.search is not None and self.search.optimal):
             return True
         if self.limits.patience is None or elapsed < max(self.limits.patience, self.seconds * len(self.best.actions) / LARGE):
             return False
@@ -100,8 +101,8 @@ class Portfolio:
         search = make(self.job.given, self.group.seeds[0] % (1 << 31), begin)
         self.best.offer(list(begin) if begin is not None else search.actions, START)
         self.best.spent(START, self.best.elapsed)
-        self.anneals = search.anneals
         if "local-search" in self.names:
+            self.search = search
             self.parts[LOCAL] = Improving(search, self.seconds)
 
     def _ask(self) -> None:

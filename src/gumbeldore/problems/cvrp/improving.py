@@ -19,7 +19,7 @@ from gumbeldore.problems.distances import of_file
 class RouteImprovement:
     """Routes as actions; the search counts customers from 1."""
 
-    anneals = True
+    anneals, optimal = True, False
 
     def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
         capacity, first = int(given.arrays["capacity"]), None if begin is None else nodes(begin)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-import torch
-
-from gumbeldore.kits.improving import LocalSearch, Repeated, verified_cost
+from gumbeldore.kits.improving import WHOLE
 from gumbeldore.kits.kit import Instance
-from gumbeldore.local_search.improve import improve_schedules
-from gumbeldore.problems.jssp.baselines import dispatch, mwkr
-from gumbeldore.problems.jssp.instances import verify
+from gumbeldore.local_search.schedules import ScheduleSearch
 
 
-def local_search(given: Instance, seed: int, begin: Sequence[int] | None) -> LocalSearch:
-    """Tabu search, from the schedule by most work remaining if there is no other."""
-    times, machines = (torch.as_tensor(np.asarray(given.arrays[name]))[None] for name in ("times", "machines"))
+class ScheduleImprovement:
+    """Schedules as actions: the jobs whose next operations are appended."""
 
-    def polish(actions: list[int], seed: int, rounds: int) -> list[int]:
-        return improve_schedules(times, machines, torch.tensor([actions]), torch.tensor([seed]), rounds)[0].tolist()
+    anneals = False
 
-    cost = given.cost or verified_cost(given.arrays, verify)
-    return Repeated(polish, cost, dispatch(mwkr, given.arrays) if begin is None else begin, seed)
+    def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
+        times, machines = given.arrays["times"], given.arrays["machines"]
+        self.search = ScheduleSearch(times, machines, seed=seed, schedule=None if begin is None else list(begin))
+
+    @property
+    def actions(self) -> list[int]:
+        return self.search.best.tolist()
+
+    @property
+    def optimal(self) -> bool:
+        return self.search.optimal
+
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = WHOLE) -> None:
+        self.search.run(work=work, seconds=seconds)
+
+    def offer(self, actions: Sequence[int]) -> None:
+        self.search.offer(list(actions))

@@ -21,7 +21,7 @@ from gumbeldore.problems.jssp import published
 from gumbeldore.problems.jssp.baselines import BASELINES, searched
 from gumbeldore.problems.jssp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.jssp.files import JOB_SHOP
-from gumbeldore.problems.jssp.improving import local_search
+from gumbeldore.problems.jssp.improving import ScheduleImprovement
 from gumbeldore.problems.jssp.instances import KIND, STANDARD, TAILLARD_SIZES, JSSPGenerator, verify
 from gumbeldore.problems.jssp.known import taillard_makespans
 from gumbeldore.problems.jssp.network import JSSPPolicy
@@ -106,5 +106,5 @@ KIT = Kit(
     formats=(JOB_SHOP,),
     exports=EXPORTS,
     published=published.DATA,
-    local_search=local_search,
+    local_search=ScheduleImprovement,
 )

@@ -17,7 +17,7 @@ from gumbeldore.problems.tsp.files import TourCost
 class TourImprovement:
     """Tours as actions, from city 0 on."""
 
-    anneals = False
+    anneals = optimal = False
 
     def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
         self.search = TourSearch(distances(given), seed=seed, tour=None if begin is None else [0, *begin])
