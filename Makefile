@@ -1,17 +1,21 @@
-# Two commands: `make run` (train and solve TSP-20 from scratch) and `make test`. Both set everything up.
+# `make run` trains and solves TSP-20 from scratch, `make test` checks everything, `make docs` builds the site. Each sets up what it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 # Pinned to a version whose CPU build plain pip finds; override with TORCH="torch" to take the newest.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test lint types format install clean
+.PHONY: run test lint types docs format install clean
 
 run: $(VENV)/.installed
 	$(BIN)/gumbeldore demo --folder runs/demo $(if $(FRESH),--fresh)
 
-test: lint types $(VENV)/.ray
+test: lint types docs $(VENV)/.ray
 	$(BIN)/python -m pytest -n 2 --durations=10
+
+# The site, into docs/_build/html: every page, the generated reference, all notebooks executed. A warning is an error.
+docs: $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs docs/_build/html
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check src tests benchmarks examples
@@ -39,5 +43,9 @@ $(VENV)/.ray: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[dev,ray]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev,docs]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) runs docs/_build docs/reference/generated

@@ -1,4 +1,4 @@
-"""Takes a trained policy into the package: weights without what only training needs, a manifest, and a model card.
+"""Takes a trained policy into the package: weights without what only training needs, and a manifest, from which `make docs` makes the model card.
 
 python benchmarks/ship.py --kit tsp --run RUN --name tsp-small --results TABLE.json ... --trained "TSP 50 and 100" --hours 2.5 --default
 
@@ -35,29 +35,6 @@ def results(tables: list[Path], beside: list[str]) -> list[dict[str, object]]:
     }
     plain = [{name: row[key] for name, key in keys.items() if row.get(key) is not None} for row in rows]
     return [{name: 100 * value if name in ("gap", "low", "high") else value for name, value in row.items()} for row in plain]
-
-
-def card(name: str, manifest: dict) -> str:
-    """A page for people."""
-    lines = [f"# {name}", "", manifest["summary"], "", "| | |", "|---|---|"]
-    lines += [f"| {key} | {manifest[key]} |" for key in ("problem", "network", "weights", "trained", "hours", "how", "sha256")]
-    lines += ["", "| test set | instances | search | gap (95 % interval) | reference |", "|---|---|---|---|---|"]
-    for row in manifest["results"]:
-        interval = f" ({row['low']:.2f} .. {row['high']:.2f})" if "low" in row else ""
-        gap = f"{row['gap']:.2f} %{interval}" if "gap" in row else row["value"]
-        lines.append(f"| {row['set']} | {row.get('instances', '')} | {row['search']} | {gap} | {row.get('reference', '')} |")
-    lines += [
-        "",
-        "How it was trained, and how these figures come about:",
-        "",
-        "```bash",
-        *manifest["commands"],
-        "```",
-        "",
-        "MIT licence.",
-        "",
-    ]
-    return "\n".join(lines)
 
 
 def main() -> None:
@@ -104,9 +81,6 @@ def main() -> None:
         + ([dict(zip(("set", "search", "value"), given.value, strict=True))] if given.value else []),
     }
     path.with_suffix(".json").write_text(json.dumps(manifest, indent=1) + "\n")
-    pages = ROOT / "docs/reference/policies"
-    pages.mkdir(exist_ok=True)
-    (pages / f"{given.name}.md").write_text(card(given.name, manifest))
     print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.2f} MB")
 
 

@@ -26,6 +26,7 @@ WORK = {
     "report": "write_report",
     "importing": "_policy",
     "info": "about",
+    "policies": "_table",
     "reproduce": "reproduce",
 }
 """By file of the command line: the function that does what its options ask for."""
@@ -103,4 +104,4 @@ def test_a_printed_command_is_understood(line, asked):
             main(shlex.split(line))
     else:
         assert main(shlex.split(line)) == 0
-        assert len(asked) == 1
+        assert len(set(asked)) == 1

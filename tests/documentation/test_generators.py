@@ -1,0 +1,83 @@
+"""What is generated for the site follows the code: parsers, kits, manifests, docstrings."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+import command_pages
+import docstrings
+import pytest
+from generated import pages, write
+from kit_pages import policies
+
+from gumbeldore.runs.presets import entry
+from gumbeldore.runs.settings import RunSettings
+
+
+@dataclass
+class Sized:
+    """A record. Its `width` is in metres."""
+
+    width: int = 3  # of the table
+    _hidden: int = 0
+
+
+def test_the_fields_of_a_record_come_with_their_comments():
+    assert docstrings.fields(Sized) == ["", "Fields:", "", "- ``width: int``: of the table", ""]
+
+
+def test_code_in_a_docstring_stays_code():
+    text = docstrings.restructured(["Says `x`s.", "", "for a in b:", "    c * d", "", "- one", "- two_"])
+    assert text == ["Says ``x``\\ s.", "", "::", "", "    for a in b:", "        c * d", "", "- one", "- two\\_", ""]
+
+
+def test_a_signature_keeps_the_axes_that_the_source_has():
+    def step(self, action: Int[Tensor, " row"], *, times: int = 2) -> Float[Tensor, "row city"]: ...
+
+    shown, returns = docstrings.as_written(inspect.signature(step))
+    assert shown == "(action: Int[Tensor, ' row'], *, times: int = 2)"
+    assert returns == "Float[Tensor, 'row city']"
+
+
+@pytest.mark.parametrize("command", command_pages.COMMANDS)
+def test_every_command_is_described(command):
+    assert f"## {command}\n" in pages()["commands.md"]
+
+
+def test_options_show_their_defaults_and_meanings():
+    parser = command_pages.parser_of(["status"])
+    assert parser is not None
+    options = {each.name: each for each in command_pages.options(parser)}
+    assert options["--every"].default == "5.0"
+    assert options["--every"].meaning == "seconds"
+
+
+def test_every_setting_of_a_training_is_on_its_page():
+    page = pages()["settings-tsp.md"]
+    for name in ("training.epochs", "problem.cities", "sampler.method", "validation.instances"):
+        assert f"`{name}`" in page
+    assert isinstance(entry("tsp").settings(), RunSettings)
+    assert f"`{entry('tsp').settings('paper').training.epochs}`" in page
+
+
+def test_every_policy_that_ships_has_a_card_with_its_results():
+    for policy in policies():
+        card = pages()[f"policies/{policy.name}.md"]
+        assert policy.manifest["sha256"] in card
+        assert card.count("\n| ") > len(policy.manifest["results"])
+
+
+def test_the_public_names_are_documented():
+    page = pages()["api/gumbeldore.md"]
+    assert ".. autoclass:: gumbeldore.Gumbeldore" in page
+    assert ".. autofunction:: gumbeldore.solve" in page
+
+
+def test_only_what_changed_is_written(tmp_path):
+    (tmp_path / "gone.md").write_text("old")
+    write(tmp_path)
+    assert not (tmp_path / "gone.md").exists()
+    before = (tmp_path / "support.md").stat().st_mtime_ns
+    write(tmp_path)
+    assert (tmp_path / "support.md").stat().st_mtime_ns == before
