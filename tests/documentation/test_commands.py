@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from generated import pages
 
 from gumbeldore.cli import main
 from gumbeldore.cli.method_names import baseline_named, sampler_named
@@ -15,6 +16,7 @@ from gumbeldore.kits.registry import kit_named
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"} & set(page.parts)]
 WORK = {
     "train": "TrainingRun",
     "imitate": "TrainingRun",
@@ -34,7 +36,8 @@ WORK = {
 
 def commands() -> list[str]:
     """All lines of blocks of commands that begin with our name, except for those with places to fill in, such as RUN."""
-    blocks = [block for page in PAGES for block in re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)]
+    texts = [*(page.read_text() for page in PAGES), *pages().values()]
+    blocks = [block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)]
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("gumbeldore ")]
     plain = {shlex.join(shlex.split(line, comments=True)[1:]) for line in lines}
     return sorted(line for line in plain if not re.search(r" (RUN|NEW|FILE|ADDRESS)", line))

@@ -55,7 +55,7 @@ def test_options_show_their_defaults_and_meanings():
 
 def test_every_setting_of_a_training_is_on_its_page():
     page = pages()["settings-tsp.md"]
-    for name in ("training.epochs", "problem.cities", "sampler.method", "validation.instances"):
+    for name in ("training.epochs", "problem.cities", "sampler", "validation.instances"):
         assert f"`{name}`" in page
     assert isinstance(entry("tsp").settings(), RunSettings)
     assert f"`{entry('tsp').settings('paper').training.epochs}`" in page
