@@ -14,6 +14,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"} & set(page.parts)]
 
 BEFORE = {
+    "docs/how-to/solve.md": "from gumbeldore.kits.registry import kit_named\nkit = kit_named('jssp')\ntimes, machines = [[1, 2], [2, 1]], [[0, 1], [1, 0]]",
     "docs/how-to/compare.md": "import pathlib, shutil\npathlib.Path('my-shops').mkdir()\nshutil.copy('ft06.txt', 'my-shops')",
     "docs/how-to/own-problem.md": "from examples.flow_shop import *",
     "docs/reference/files.md": "import torch\ncoordinates = torch.rand(2, 5, 2).double().numpy()\ntours = [[0, 2, 1, 4, 3]] * 2",
@@ -38,7 +39,7 @@ SMALLER = {
         ('"taillard-15x15")', '"taillard-15x15", first=1)'),
         ("Gumbeldore(32, 4", "Gumbeldore(2, 2"),
     ],
-    "docs/how-to/solve.md": [("time_limit=60", "time_limit=0.2")],
+    "docs/how-to/solve.md": [("time_limit=60", "time_limit=0.2"), ("workers=2", "time_limit=0.3")],
 }
 """Sizes that a test cannot wait for."""
 
