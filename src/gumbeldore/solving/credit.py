@@ -8,7 +8,7 @@ from dataclasses import dataclass
 FLOOR = 0.05
 """The least share of the time of each part: an instance may change its mind."""
 MEMORY = 0.1
-"""Gains and times count half after this part of all time that there is."""
+"""Gains, and the time they took, count half after this part of all time that there is; what was spent altogether, after all of it."""
 
 
 @dataclass
@@ -60,11 +60,8 @@ class Credit:
         """After a turn: how long it took, and how much better it made the best solution, as a part of its cost."""
         fading = 0.5 ** (seconds / self.half)
         for account in self.accounts.values():
-            account.seconds, account.gain, account.spent = (
-                fading * account.seconds,
-                fading * account.gain,
-                fading * account.spent,
-            )
+            account.seconds, account.gain = fading * account.seconds, fading * account.gain
+            account.spent *= fading**MEMORY
         mine = self.accounts[name]
         mine.spent, mine.seconds, mine.gain = mine.spent + seconds, mine.seconds + seconds, mine.gain + gain
         mine.turns += 1
