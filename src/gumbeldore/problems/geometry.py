@@ -31,15 +31,24 @@ def augment(points: Float[Tensor, "row point 2"], generator: torch.Generator) ->
     return rescale((points - 0.5) @ rotation.transpose(1, 2) + 0.5)
 
 
+SMALL = 0.1
+"""Of the unit square: what is smaller has coordinates of few digits beside 1."""
+
 ISOMETRIES = 8
 """Symmetries of the square: swapped axes, both reflections."""
 
 
 def isometry(points: Float[Tensor, "row point 2"], index: Int[Tensor, " row"]) -> Float[Tensor, "row point 2"]:
-    """Each row under one of the symmetries of the unit square; 0 is none."""
+    """Each row under one of the symmetries of the unit square; 0 is none.
+
+    Points far from its size are reflected about the middle of their own box: about that of the square they would lose their digits.
+    """
     swap, flip_x, flip_y = (((index >> bit) & 1).bool()[:, None, None] for bit in range(3))
     points = torch.where(swap, points.flip(-1), points)
-    return torch.where(torch.cat([flip_x, flip_y], -1), 1 - points, points)
+    low, high = points.amin(1, keepdim=True), points.amax(1, keepdim=True)
+    usual = ((low >= 0) & (high <= 1)).all(-1, keepdim=True) & ((high - low).amax(-1, keepdim=True) >= SMALL)
+    both = torch.where(usual, torch.ones_like(low), low + high)
+    return torch.where(torch.cat([flip_x, flip_y], -1), both - points, points)
 
 
 def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:

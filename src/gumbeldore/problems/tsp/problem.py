@@ -210,9 +210,8 @@ class TSP(Problem[TSPState]):
         return ReEncoding(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, begun_at(tour, start))
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
-        coordinates = state.coordinates
-        gap = points_at(coordinates, state.instance, a) - points_at(coordinates, state.instance, b)
-        return gap.to(state.length.dtype).square_().sum(1).sqrt_()
+        here, there = (points_at(state.coordinates, state.instance, city).to(state.length.dtype) for city in (a, b))
+        return (here - there).square_().sum(1).sqrt_()
 
 
 def begun_at(tours: Int[Tensor, "row city"], start: Int[Tensor, " row"]) -> Int[Tensor, "row depth"]:
