@@ -388,6 +388,12 @@ def as_nodes(tree: Tree, law: dict[tuple[Path, ...], float]) -> dict[tuple[int, 
     return {tuple(tree.node(leaf) for leaf in order): probability for order, probability in law.items()}
 
 
+def mean_advantage(result: Round) -> Float[Tensor, "batch beam"]:
+    """The objective above the plain mean of the round, which depends on the drawn set alone."""
+    mean = result.objective.where(result.filled, 0).sum(1) / result.filled.sum(1).clamp(min=1)
+    return (result.objective - mean[:, None]).where(result.filled, 0)
+
+
 def recorded(advantage: AdvantageFn) -> tuple[AdvantageFn, list[Round]]:
     """The same advantage function, and a list that receives every round it is asked about."""
     rounds: list[Round] = []

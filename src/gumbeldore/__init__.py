@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from gumbeldore.search.adaptive import Adaptive as Adaptive
     from gumbeldore.search.advantage import global_advantage as global_advantage
     from gumbeldore.search.advantage import local_advantage as local_advantage
-    from gumbeldore.search.advantage import mean_advantage as mean_advantage
     from gumbeldore.search.advantage import min_max_normalised as min_max_normalised
     from gumbeldore.search.advantage import outcome as outcome
-    from gumbeldore.search.mixed import solve_mixed as solve_mixed
     from gumbeldore.search.replacement import WithReplacement as WithReplacement
     from gumbeldore.search.samplers import BeamSearch as BeamSearch
     from gumbeldore.search.samplers import Greedy as Greedy
@@ -63,8 +61,7 @@ HOMES = {
     "runs.api": ["imitate", "train"],
     "runs.run": ["TrainingRun"],
     "search.adaptive": ["Adaptive"],
-    "search.advantage": ["global_advantage", "local_advantage", "mean_advantage", "min_max_normalised", "outcome"],
-    "search.mixed": ["solve_mixed"],
+    "search.advantage": ["global_advantage", "local_advantage", "min_max_normalised", "outcome"],
     "search.replacement": ["WithReplacement"],
     "search.samplers": ["BeamSearch", "Greedy", "Gumbeldore", "Sampler", "StochasticBeamSearch", "TheoryGumbeldore"],
     "search.stepping": ["StepAndReconsider"],

@@ -24,6 +24,7 @@ from toys import (
     flat_tree,
     high_precision,
     leaf_counts,
+    mean_advantage,
     ordered_law,
     paths,
     random_trees,
@@ -31,7 +32,7 @@ from toys import (
     tally,
 )
 
-from gumbeldore.search.advantage import global_advantage, mean_advantage, outcome
+from gumbeldore.search.advantage import global_advantage, outcome
 from gumbeldore.search.expansion import Round, Search
 from gumbeldore.search.gumbel import threshold_weights, unbiased_mean, weighted_mean
 from gumbeldore.search.replacement import WithReplacement
@@ -281,11 +282,10 @@ class TestDeterministic:
 class TestZeroSigma:
     @pytest.mark.parametrize("nucleus", [(1.0, 1.0), (0.7, 1.0)])
     @pytest.mark.parametrize("theory", [False, True])
-    @pytest.mark.parametrize("average", [False, True])
-    def test_without_a_step_it_is_sampling_without_replacement_bit_for_bit(self, nucleus, theory, average):
+    def test_without_a_step_it_is_sampling_without_replacement_bit_for_bit(self, nucleus, theory):
         state = random_trees(300, 3, 3, generator=generator(6), dtype=torch.float32)
         kind = TheoryGumbeldore if theory else Gumbeldore
-        learning = run(kind(4, 3, nucleus=nucleus, sigma=0.0, average_over_visits=average), state, seed=1)
+        learning = run(kind(4, 3, nucleus=nucleus, sigma=0.0), state, seed=1)
         plain = run(StochasticBeamSearch(4, 3, nucleus=nucleus), state, seed=1)
         for name in ("actions", "objective", "log_prob", "filled"):
             assert torch.equal(getattr(learning, name), getattr(plain, name)), name

@@ -42,7 +42,7 @@ PROBLEM = TreeProblem()
 SAMPLERS = [
     StochasticBeamSearch(4, 3),
     Gumbeldore(3, 3, sigma=2.0, nucleus=(0.7, 1.0)),
-    Gumbeldore(5, 2, sigma=1.0, advantage=min_max_normalised(), average_over_visits=True, first_round_deterministic=True),
+    Gumbeldore(5, 2, sigma=1.0, advantage=min_max_normalised(), first_round_deterministic=True),
     TheoryGumbeldore(4, 2, sigma=1.0),
     BeamSearch(3),
     Greedy(),

@@ -17,6 +17,7 @@ from toys import (
     along_paths,
     flat_tree,
     high_precision,
+    mean_advantage,
     paths,
     random_trees,
     recorded,
@@ -26,7 +27,6 @@ from gumbeldore.search.advantage import (
     AdvantageFn,
     global_advantage,
     local_advantage,
-    mean_advantage,
     min_max_normalised,
     outcome,
 )
@@ -107,10 +107,6 @@ def local_shift(tree: Tree, drawn: Drawn) -> dict[Path, float]:
     return shift
 
 
-def visits(drawn: Drawn) -> dict[Path, float]:
-    return along_paths(dict.fromkeys(drawn.leaves, 1.0))
-
-
 def check_rounds(sampler: Gumbeldore, state: TreeState, advantage: AdvantageFn, shift) -> Solutions:
     """Compares the round policy of every sampled sequence with brute force over the full tree, round by round."""
     remember, rounds = recorded(advantage)
@@ -120,19 +116,17 @@ def check_rounds(sampler: Gumbeldore, state: TreeState, advantage: AdvantageFn, 
     for i in range(state.row_count):
         tree, sampled = Tree.of(state, i), set()
         bonus: dict[Path, float] = {}
-        through: dict[Path, float] = {}
         for p, result in zip(sampler.nucleus_schedule, rounds, strict=True):
             drawn = Drawn(result, i)
-            used = {n: b / through[n] for n, b in bonus.items()} if sampler.average_over_visits else bonus
             with high_precision():
-                policy = tree.round_policy(sampled, used, p)
+                policy = tree.round_policy(sampled, bonus, p)
                 expected = [float(policy[leaf].ln()) for leaf in drawn.leaves]
                 assert drawn.round_log_prob == pytest.approx(expected, rel=1e-9, abs=1e-9)
                 assert len(drawn.leaves) == min(sampler.beam_width, len(policy))
                 assert drawn.complete == (len(policy) <= sampler.beam_width)
                 if drawn.leaves:
                     shifts = {node: sampler.sigma * number for node, number in shift(tree, drawn).items()}
-                    bonus, through = add(bonus, shifts), add(through, visits(drawn))
+                    bonus = add(bonus, shifts)
             sampled |= set(drawn.leaves)
         check_trie(solutions, i, tree, sampled, bonus)
     return solutions
@@ -193,12 +187,8 @@ class TestKnobs:
         [(mean_advantage, mean_shift), (outcome, outcome_shift), (min_max_normalised(), min_max_shift)],
         ids=["mean", "outcome", "min-max"],
     )
-    @pytest.mark.parametrize("average", [False, True])
-    def test_other_advantages_equal_brute_force(self, advantage, shift, average):
-        check_rounds(Gumbeldore(3, 3, sigma=0.9, average_over_visits=average), trees(15), advantage, shift)
-
-    def test_averaging_over_visits_equals_brute_force(self):
-        check_rounds(Gumbeldore(4, 3, sigma=2.0, average_over_visits=True), trees(), global_advantage, global_shift)
+    def test_other_advantages_equal_brute_force(self, advantage, shift):
+        check_rounds(Gumbeldore(3, 3, sigma=0.9), trees(15), advantage, shift)
 
     @staticmethod
     def made_up_round(objective: list[float], log_prob: list[float], score: list[float], filled: list[bool]) -> Round:

@@ -32,12 +32,6 @@ def global_advantage(result: Round) -> Float[Tensor, "batch beam"]:
     return _above(result, expected_objective(result)[0])
 
 
-def mean_advantage(result: Round) -> Float[Tensor, "batch beam"]:
-    """Like `global_advantage`, with the plain mean of the round's objectives instead of mu."""
-    total = result.objective.where(result.filled, 0).sum(1)
-    return _above(result, total / result.filled.sum(1).clamp(min=1))
-
-
 def outcome(result: Round) -> Float[Tensor, "batch beam"]:
     """The objective itself, without a baseline, for games whose outcomes are centred at a draw (Gomoku)."""
     return result.objective.where(result.filled, 0)

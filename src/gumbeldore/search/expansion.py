@@ -114,7 +114,6 @@ class Search(Generic[S]):
         perturb: Perturb,
         *,
         nucleus: float | Float[Tensor, " batch"] = 1.0,
-        average_bonus: bool = False,
         root_score: Float[Tensor, " batch"] | None = None,
         depth: int = 0,
         start: tuple[S, Int[Tensor, " batch"]] | None = None,
@@ -130,9 +129,7 @@ class Search(Generic[S]):
         while beam.all_open or bool(beam.open.any()):
             check_horizon(self.problem, depth, self.horizon)
             augmentations = self.augmented and depth == 0
-            beam = self._expand(
-                beam, depth, perturb, 1.0 if augmentations else truncate, average_bonus, None if augmentations else watch
-            )
+            beam = self._expand(beam, depth, perturb, 1.0 if augmentations else truncate, None if augmentations else watch)
             depth += 1
         leaf_depth = beam.leaf_depth.where(beam.filled, 0)
         nodes, actions = self.trie.trace(beam.node, leaf_depth, depth)
@@ -185,14 +182,13 @@ class Search(Generic[S]):
         depth: int,
         perturb: Perturb,
         nucleus: float | Float[Tensor, "batch 1"],
-        average_bonus: bool,
         watch: Watch | None,
     ) -> Beam[S]:
         """Line 4 of Algorithm 2: expands every open slot by all its actions and keeps the best `width` candidates."""
         prior = self._priors(beam, depth)
         batch, width, actions = prior.shape
         children = self.trie.children(depth, beam.node, None if beam.all_open else beam.open, actions)
-        logits = prior if children is None else prior + self.trie.correction(depth, children, average_bonus)
+        logits = prior if children is None else prior + self.trie.correction(depth, children)
         conditional = gumbel.normalise(logits)  # -inf where nothing is open, as the prior
         if watch is not None:
             watch(conditional, beam.open)
@@ -348,7 +344,7 @@ class Search(Generic[S]):
     ) -> Float[Tensor, "row action"]:
         """Evaluates the rows `own`. Each row of `again` copies the prior of `first`: a state known before, or a row after those.
 
-        A prior belongs to a state. What is left, what was learnt and visits belong to prefixes and are never shared.
+        A prior belongs to a state. What is left and what was learnt belong to prefixes and are never shared.
         """
         fresh = self.evaluator(state, own, instance.index_select(0, own)) if len(own) else None
         table, before = self.trie.prior[depth], self.trie.known[depth] if self.cache_priors else None

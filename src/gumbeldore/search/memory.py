@@ -57,8 +57,8 @@ class MemoryBudget:
 
 
 def trie_bytes(nodes: int, horizon: int, kept: int) -> int:
-    """Memory of one instance's trie: 8 numbers of 8 bytes per node, and what is kept of it: its key (40), its prior in float32."""
-    return (horizon + 1) * (nodes + 1) * (64 + kept)
+    """Memory of one instance's trie: 7 numbers of 8 bytes per node, and what is kept of it: its key (40), its prior in float32."""
+    return (horizon + 1) * (nodes + 1) * (56 + kept)
 
 
 def beam_bytes(width: int, actions: int) -> int:

@@ -272,9 +272,7 @@ class StochasticBeamSearch(TrieSampler):
                 else:
                     p = self.nucleus_schedule[index] if nucleus is None else nucleus.p
                     score, perturb = root_gumbels(seeds, index), by_gumbels(seeds, index)
-                    result = search.round(
-                        self.beam_width, perturb, nucleus=p, average_bonus=self._average_bonus, root_score=score
-                    )
+                    result = search.round(self.beam_width, perturb, nucleus=p, root_score=score)
                     step.see(result)
                     self._learn(search, result, step)
                 if nucleus is not None:
@@ -294,10 +292,6 @@ class StochasticBeamSearch(TrieSampler):
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         """Nothing is learnt between rounds."""
 
-    @property
-    def _average_bonus(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True)
 class Gumbeldore(StochasticBeamSearch):
@@ -308,7 +302,6 @@ class Gumbeldore(StochasticBeamSearch):
 
     sigma: float | Literal["auto"] = 0.3
     advantage: AdvantageFn = global_advantage
-    average_over_visits: bool = False  # divide a node's summed advantages by the sequences through it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -318,10 +311,6 @@ class Gumbeldore(StochasticBeamSearch):
     def _learn(self, search: Search[S], result: Round, step: AutoStep) -> None:
         shift = step.shift(result, self.advantage) if self.sigma == "auto" else self.sigma * self.advantage(result)
         search.trie.learn(result.nodes, shift, result.filled)
-
-    @property
-    def _average_bonus(self) -> bool:
-        return self.average_over_visits
 
 
 @dataclass(frozen=True)

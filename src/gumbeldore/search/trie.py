@@ -84,7 +84,6 @@ class Trie:
     rest: Float[Tensor, "depth batch node"]  # log mass of the children never visited, as a fraction of the node's own
     left: Float[Tensor, "depth batch node"]  # log fraction of the node's mass not yet sampled: 0 new, -inf exhausted
     bonus: Float[Tensor, "depth batch node"]  # sigma * summed advantages through the node
-    visits: Int[Tensor, "depth batch node"]  # sampled sequences through the node
     evaluation: Int[Tensor, "depth batch node"]  # row of `prior` that holds the node's policy, or UNKNOWN
     count: Int[Tensor, "depth batch"]  # nodes in use
     width: list[int]  # an upper bound on `count` by level
@@ -95,16 +94,16 @@ class Trie:
     def empty(cls, batch: int, nodes: int, horizon: int, device: torch.device) -> Trie:
         """Room for `nodes` nodes per level and instance, with the root in place."""
         shape = (horizon + 1, batch, nodes + 1)
-        integers = [torch.zeros(shape, dtype=torch.long, device=device) for _ in range(4)]
+        integers = [torch.zeros(shape, dtype=torch.long, device=device) for _ in range(3)]
         numbers = [torch.zeros(shape, dtype=precise(device), device=device) for _ in range(4)]
         count = torch.zeros(horizon + 1, batch, dtype=torch.long, device=device)
         count[0] = 1
-        parent, action, visits, evaluation = integers
+        parent, action, evaluation = integers
         edge, rest, left, bonus = numbers
         parent.fill_(nodes)
         evaluation.fill_(UNKNOWN)
         width, levels = [1] + [0] * horizon, horizon + 1
-        return cls(parent, action, edge, rest, left, bonus, visits, evaluation, count, width, [None] * levels, [None] * levels)
+        return cls(parent, action, edge, rest, left, bonus, evaluation, count, width, [None] * levels, [None] * levels)
 
     @property
     def nodes(self) -> int:
@@ -138,15 +137,14 @@ class Trie:
         place = row.gather(1, self.parent[depth + 1, :, :used]).mul_(actions).add_(action if group == 1 else action // group)
         return Children((batch, beam, actions), place.flatten(), counting(used, node.device).expand(batch, used))
 
-    def correction(self, depth: int, children: Children, average: bool) -> Float[Tensor, "batch beam action"]:
+    def correction(self, depth: int, children: Children) -> Float[Tensor, "batch beam action"]:
         """`left + bonus` of the children, 0 for those never visited: what is added to the prior (eq. 6)."""
-        return children.table(self.shift(depth + 1, children.node.shape[1], average), 0)
+        return children.table(self.shift(depth + 1, children.node.shape[1]), 0)
 
-    def shift(self, depth: int, used: int, average: bool) -> Float[Tensor, "batch node"]:
+    def shift(self, depth: int, used: int) -> Float[Tensor, "batch node"]:
         """`left + bonus` of the first nodes of a level."""
         level = depth, slice(None), slice(used)
-        bonus = self.bonus[level] / self.visits[level].clamp(min=1) if average else self.bonus[level]
-        return self.left[level] + bonus
+        return self.left[level] + self.bonus[level]
 
     def insert(
         self,
@@ -200,10 +198,9 @@ class Trie:
         shift: Float[Tensor, "batch beam"] | Float[Tensor, "depth batch beam"],
         filled: Bool[Tensor, "batch beam"],
     ) -> None:
-        """Adds a logit shift to every node on the path of each sequence, and counts the visit (eq. 6, second term)."""
+        """Adds a logit shift to every node on the path of each sequence (eq. 6, second term)."""
         levels = slice(1, len(nodes) + 1)
         self.bonus[levels].scatter_add_(2, nodes, shift.where(filled, 0).expand(nodes.shape).to(self.bonus.dtype))
-        self.visits[levels].scatter_add_(2, nodes, filled.long().expand(nodes.shape))
 
     @torch.inference_mode()
     def remove(

@@ -112,7 +112,6 @@ class BlockSearch(SequenceSearch):
         depth: int,
         perturb: Perturb,
         nucleus: float | Float[Tensor, "batch 1"],
-        average_bonus: bool,
         watch: Watch | None,
     ) -> Beam[SequenceState]:
         """Line 4 of Algorithm 2, in two steps: the best blocks, and the best tokens among those."""
@@ -120,7 +119,7 @@ class BlockSearch(SequenceSearch):
         batch, width = beam.node.shape
         truncating = isinstance(nucleus, Tensor) or nucleus < 1
         children = self.trie.children(depth, beam.node, None if beam.all_open else beam.open, self.blocks, self.size)
-        shift = None if children is None else self.trie.shift(depth + 1, children.node.shape[1], average_bonus)
+        shift = None if children is None else self.trie.shift(depth + 1, children.node.shape[1])
         fresh = self._fresh(beam, depth, all_rows=truncating)
         rest = self._rest(beam, depth, fresh)
         if truncating:
