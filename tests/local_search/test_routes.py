@@ -79,6 +79,14 @@ def test_the_same_work_and_seed_give_the_same_routes() -> None:
     assert found[0] == found[1] != found[2]
 
 
+def test_work_may_come_in_pieces() -> None:
+    whole, pieces = (RouteSearch(plane(20), demands(20), 30, seed=4) for _ in range(2))
+    whole.run(work=9_000)  # it anneals twice
+    for _ in range(40):
+        pieces.run(work=225)
+    assert whole.best == pieces.best
+
+
 def test_better_routes_are_taken_and_others_are_not() -> None:
     loads, alone = demands(40), [[node] for node in range(1, 41)]
     good, bad = RouteSearch(plane(40), loads, 30, seed=1), RouteSearch(plane(40), loads, 30, seed=2, routes=alone)

@@ -38,9 +38,9 @@ def solver(summary: str, solve: Solver, needs: str, work: str, *, limit: Limit =
     return Baseline(summary, partial(_solved, solve), needs, limit, work, random=random)
 
 
-def local_search(summary: str, solve: Search, effort: float, work: str) -> Baseline:
+def local_search(summary: str, solve: Search, effort: float, work: str, *, clock: bool = False) -> Baseline:
     """A baseline that is one of our compiled local searches, with `effort` units of work unless told otherwise."""
-    return Baseline(summary, solve, limit=Limit(None, effort), work=work, clock=False, random=True)
+    return Baseline(summary, solve, limit=Limit(None, effort), work=work, clock=clock, random=True)
 
 
 OWN = "gumbeldore"

@@ -28,6 +28,10 @@ class Limit:
         for name, value in vars(self).items():
             require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
 
+    def units(self, items: int) -> int | None:
+        """The work in all, where it is given per item."""
+        return None if self.work is None else max(1, int(self.work * items))
+
     def __str__(self) -> str:
         return f"{self.seconds:g} seconds" if self.seconds is not None else f"work {self.work:g}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,13 @@ class RouteSearch:
         start = None if routes is None else _flat(routes)
         self._search = code().route_search(distances.compiled, indices(demands), capacity, seed, start)
 
-    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] = (0.0, 1.0)) -> int:
+    def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] | None = None) -> int:
         """Searches on until either is used up, or `stop` is called. Returns the work done.
 
         Longer routes are accepted now and then, the less often the more of the search is over. `progress` says where in the whole of it this run begins
-        and ends; a single run is the whole.
+        and ends: (0, 1) if there is no other. Without, the search anneals again and again, each time twice as long.
         """
-        done = code().run_routes(self._search, *limits(work, seconds), *map(float, progress))
+        done = code().run_routes(self._search, *limits(work, seconds), *(progress or (nan, nan)))
         self.work += done
         return done
 

@@ -40,9 +40,13 @@ std::unique_ptr<Held<RouteSearch>> route_search(Held<Distances> *distances, View
 }
 
 int64_t run_routes(Borrowed<RouteSearch> search, int64_t work, double seconds, double from, double to) {
-    require(from >= 0 && from <= to && to <= 1, "`progress` must rise within 0 .. 1.");
+    std::optional<Progress> progress;
+    if (!std::isnan(from)) {
+        require(from >= 0 && from <= to && to <= 1, "`progress` must rise within 0 .. 1.");
+        progress = Progress{from, to};
+    }
     Watch watch(seconds, &search.stopped());
-    int64_t done = search->run(work, seconds, {from, to}, watch);
+    int64_t done = search->run(work, seconds, progress, watch);
     search.stopped() = false;
     return done;
 }
@@ -90,7 +94,7 @@ void improve_routes(View<const float, 3> points, View<const int64_t, 2> demands,
         }
         RouteSearch search(distance, {demands.part(i), demands.part(i) + nodes}, capacities[i], (uint64_t)seeds[i], routes, under_way ? 1 : 0);
         search.heat(hot, cold);
-        search.run(rounds, INFINITY, {}, watch);
+        search.run(rounds, INFINITY, Progress{0, 1}, watch);
         routes = search.best();
         if (under_way) std::stable_partition(routes.begin(), routes.end(), [](const std::vector<int> &route) { return route[0] == 1; });
         for (const std::vector<int> &route : routes)

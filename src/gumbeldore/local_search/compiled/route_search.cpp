@@ -14,6 +14,8 @@ constexpr double STAY_ON = 0.99;              // the chance that one more of the
 constexpr double BLINK = 0.01;                // the chance to overlook a place
 constexpr double HOT = 0.1, COLD = 0.001;     // temperatures, in widths of the map
 constexpr int LISTED = 1000;                  // so many nodes have all their distances listed
+constexpr int64_t CYCLE = 100;                // rounds per node of the first annealing
+constexpr double WARM = 0.2;                  // where in its temperatures each of them begins
 constexpr int LOOK = 16;                      // rounds between looks at the clock
 }  // namespace
 
@@ -76,7 +78,7 @@ void Plan::keep() {
 RouteSearch::RouteSearch(const Distances &distance, std::vector<int64_t> given, int64_t capacity, uint64_t seed, const Routes &routes, int stays)
     : distance(distance.listed_if(LISTED)), demands(std::move(given)), capacity(capacity), n(distance.count()), size(std::clamp(n - 1, 0, NEIGHBOURS)), stays(stays),
       near(nearest(this->distance, size)), least(distance.tolerance()), random(seed),
-      plan(planned(routes.empty() ? routes_by_savings(this->distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length) {
+      plan(planned(routes.empty() ? routes_by_savings(this->distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length), cycle(CYCLE * n), turn((int64_t)(WARM * (double)cycle)) {
     double width = 0;
     for (int i = 1; i < n; i++) width = std::max({width, distance(0, i), distance(i, 0)});
     heat(std::max(HOT * width, 1e-300), std::max(COLD * width, 1e-300));
@@ -128,21 +130,28 @@ bool RouteSearch::offer(const Routes &routes) {
     return true;
 }
 
-int64_t RouteSearch::run(int64_t work, double seconds, Progress progress, Watch &watch) {
+int64_t RouteSearch::run(int64_t work, double seconds, std::optional<Progress> progress, Watch &watch) {
     if (n < 2) return work;
-    double temperature = hot;
+    double warmth = hot;
     int64_t done = 0;
     for (; done < work; done++) {
-        if (done % LOOK == 0) {
-            if (watch.over()) break;
+        if (done % LOOK == 0 && watch.over()) break;
+        if (!progress) {
+            if (turn == cycle) {
+                cycle *= 2;
+                turn = (int64_t)(WARM * (double)cycle);
+            }
+            if (turn % LOOK == 0 || done == 0) warmth = temperature((double)(turn / LOOK * LOOK) / (double)cycle);
+            turn++;
+        } else if (done % LOOK == 0) {
             double share = std::max((double)done / (double)work, watch.spent() / seconds);
-            temperature = hot * std::pow(cold / hot, progress.from + (progress.to - progress.from) * std::min(share, 1.0));
+            warmth = temperature(progress->from + (progress->to - progress->from) * std::min(share, 1.0));
         }
         plan.keep();
         double before = plan.length;
         ruin();
         recreate();
-        if (plan.length >= before - temperature * std::log(1 - random.unit())) {
+        if (plan.length >= before - warmth * std::log(1 - random.unit())) {
             plan.undo();
         } else if (plan.length < shortest - least) {
             leading = plan;

@@ -49,7 +49,7 @@ Routes routes_by_savings(const Distances &distance, const std::vector<int64_t> &
 
 // How far an annealing is at the beginning and at the end of some work, from 0 to 1.
 struct Progress {
-    double from = 0, to = 1;
+    double from, to;
 };
 
 class RouteSearch {
@@ -59,9 +59,9 @@ class RouteSearch {
     // `stays` is a customer that remains the first of its route, or 0. Without routes they begin by savings.
     RouteSearch(const Distances &distance, std::vector<int64_t> demands, int64_t capacity, uint64_t seed, const Routes &routes, int stays = 0);
 
-    // So many rounds, or until time is up; returns how many there were. Temperatures are those of the progress, which is that of the work or of the
-    // time, whichever ends first.
-    int64_t run(int64_t work, double seconds, Progress progress, Watch &watch);
+    // So many rounds, or until time is up; returns how many there were. Temperatures are those of the progress, by the work or by the time,
+    // whichever ends first. Without, the search anneals again and again, each time twice as long.
+    int64_t run(int64_t work, double seconds, std::optional<Progress> progress, Watch &watch);
     bool offer(const Routes &routes);
     Routes best() const;
     double cost_of(const Routes &routes) const;
@@ -82,6 +82,9 @@ class RouteSearch {
     Plan plan, leading;
     double shortest, hot, cold;
     std::vector<int> absent, struck;
+    int64_t cycle, turn;  // how long the search anneals on its own, and how far it is
+
+    double temperature(double share) const { return hot * std::pow(cold / hot, share); }
 
     Plan planned(const Routes &routes) const;
     void ruin();

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
-from gumbeldore.local_search.improve import improve_routes
+from gumbeldore.local_search.distances import Plane
+from gumbeldore.local_search.routes import RouteSearch
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.rest import Rest
@@ -95,14 +96,10 @@ def look_ahead(instance: Arrays) -> list[int]:
 
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """Savings, then strings of customers are taken out and put back, `limit.work` times per customer."""
-    nodes = np.asarray(instance["nodes"], dtype=np.float64)
-    unit = (nodes - nodes.min(0)) / (np.ptp(nodes, axis=0).max() or 1.0)  # its temperatures are those of the unit square
-    points, demands, capacity = (
-        torch.as_tensor(np.asarray(a))[None] for a in (unit, instance["demands"], instance["capacity"])
-    )
-    begin = torch.tensor([savings(instance)])
-    rounds = int((limit.work or 0) * begin.shape[1])
-    return improve_routes(points, demands, capacity, begin, torch.tensor([seed]), rounds)[0].tolist()
+    points, demands = Plane(np.asarray(instance["nodes"], dtype=np.float64)), np.asarray(instance["demands"])
+    search = RouteSearch(points, demands, int(instance["capacity"]), seed=seed)
+    search.run(work=limit.units(len(demands) - 1), seconds=limit.seconds, progress=(0.0, 1.0))
+    return actions_of([node - 1 for node in route] for route in search.best)
 
 
 def cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
@@ -122,7 +119,7 @@ BASELINES = {
     "savings": constructive("Clarke and Wright's savings", savings),
     "savings-ahead": constructive("on to where the routes by savings that follow cost least", look_ahead),
     "local-search": local_search(
-        "savings, then our compiled removal and reinsertion of strings", searched, 100, "removals per customer"
+        "savings, then our compiled removal and reinsertion of strings", searched, 100, "removals per customer", clock=True
     ),
     "hgs": solver("hybrid genetic search, by hygese", partial(cvrp_by, "hygese"), "hygese", "iterations"),
     "pyvrp": solver("PyVRP's iterated local search", partial(cvrp_by, "pyvrp"), "pyvrp", "iterations"),

@@ -13,13 +13,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit
-from gumbeldore.local_search.improve import improve_schedules
+from gumbeldore.local_search.schedules import ScheduleSearch
 from gumbeldore.problems.jssp.experts import jssp_by_ortools
 
 Numbers = NDArray[Any]  # one per job
@@ -91,10 +90,10 @@ def est(waiting: Waiting) -> Numbers:
 
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """The most work remaining first, then tabu search: `limit.work` moves per operation."""
-    times, machines = (torch.as_tensor(np.asarray(instance[name]))[None] for name in ("times", "machines"))
-    begin = torch.tensor([dispatch(mwkr, instance)])
-    rounds = int((limit.work or 0) * begin.shape[1])
-    return improve_schedules(times, machines, begin, torch.tensor([seed]), rounds)[0].tolist()
+    times, machines = (np.asarray(instance[name]) for name in ("times", "machines"))
+    search = ScheduleSearch(times, machines, seed=seed, schedule=dispatch(mwkr, instance))
+    search.run(work=limit.units(times.size), seconds=limit.seconds)
+    return search.best.tolist()
 
 
 RULES: dict[str, tuple[str, Rule]] = {
@@ -111,7 +110,7 @@ RULES: dict[str, tuple[str, Rule]] = {
 BASELINES = {
     **{name: constructive(f"dispatching: {summary}", partial(dispatch, rule)) for name, (summary, rule) in RULES.items()},
     "local-search": local_search(
-        "the most work remaining first, then our compiled tabu search", searched, 10, "moves per operation"
+        "the most work remaining first, then our compiled tabu search", searched, 10, "moves per operation", clock=True
     ),
     "cpsat": solver("OR-Tools CP-SAT on one core", jssp_by_ortools, "ortools", "deterministic time", random=False),
 }

@@ -8,7 +8,8 @@ import torch
 from gumbeldore.kits.baselines import constructive, local_search, solver
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
-from gumbeldore.local_search.improve import improve_tours
+from gumbeldore.local_search.distances import Plane
+from gumbeldore.local_search.tours import TourSearch
 from gumbeldore.problems.tsp.bounds import SpanningTreeBounds
 from gumbeldore.problems.tsp.experts import tsp_by_ortools, tsp_by_pyvrp
 from gumbeldore.solvers.ortools_routing import ortools_routes
@@ -57,13 +58,10 @@ def by_trees(instance: Arrays) -> list[int]:
 
 
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
-    """Nearest neighbour, then 2-opt and Or-opt, iterated with double bridges: `limit.work` of them per city."""
-    points = torch.as_tensor(np.asarray(instance["coordinates"], dtype=np.float64))
-    tour = [0, *nearest_neighbour(instance)]
-    rounds = int((limit.work or 0) * len(tour))
-    polished = improve_tours(points[None], torch.tensor([tour]), torch.tensor([seed]), rounds)[0].tolist()
-    first = polished.index(0)
-    return [*polished[first + 1 :], *polished[:first]]
+    """Chains of 3-opt moves, iterated with double bridges: `limit.work` of them per city."""
+    search = TourSearch(Plane(np.asarray(instance["coordinates"], dtype=np.float64)), seed=seed)
+    search.run(work=limit.units(len(search.distances)), seconds=limit.seconds)
+    return search.best[1:].tolist()
 
 
 def tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
@@ -77,7 +75,7 @@ BASELINES = {
     "farthest-insertion": constructive("the farthest city next, inserted where it adds least", farthest_insertion),
     "spanning-trees": constructive("on to where Held and Karp's spanning trees of what is left go", by_trees),
     "local-search": local_search(
-        "nearest neighbour, then our compiled 2-opt and Or-opt with double bridges", searched, 10, "double bridges per city"
+        "our compiled chains of 3-opt moves with double bridges", searched, 10, "double bridges per city", clock=True
     ),
     "pyvrp": solver("PyVRP's iterated local search", tsp_by_pyvrp, "pyvrp", "iterations"),
     "or-tools": solver("OR-Tools routing, guided local search", tsp_by_routing, "ortools", "solutions", random=False),

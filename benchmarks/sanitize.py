@@ -1,0 +1,325 @@
+"""Compiled code under address and undefined-behaviour sanitizers: `python benchmarks/sanitize.py [--seconds 60]`.
+
+Builds the package's extensions with g++ and both sanitizers into a folder of its own, then calls all their entry points from Python over random and degenerate input: equal
+points, lines, grids, 1 to 8 nodes, distances of 0, demands of 0 and of the capacity, times of 0, coordinates of 1e9, numbers that are none, indices out of range, empty
+batches. A call may refuse with one line; anything else (a report of a sanitizer, another error, a wrong answer) ends it with code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1 -O1"
+INNER = "GUMBELDORE_SANITIZED"
+
+Random = np.random.Generator
+
+
+def build(folder: Path) -> None:
+    """A copy of the sources with extensions that watch themselves."""
+    for name in ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        origin = ROOT / name
+        if origin.is_dir():
+            shutil.copytree(origin, folder / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"), dirs_exist_ok=True)
+        else:
+            shutil.copy(origin, folder / name)
+    environment = {**os.environ, "CFLAGS": FLAGS, "CXXFLAGS": FLAGS, "LDFLAGS": "-fsanitize=address,undefined"}
+    subprocess.run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], cwd=folder, env=environment, check=True)
+
+
+def library(name: str) -> str:
+    return subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+# What calls are made of. Each is now and then something that makes no sense.
+
+
+def points(random: Random, count: int) -> np.ndarray:
+    kind = random.integers(8)
+    index = np.arange(count, dtype=float)
+    plane = {
+        0: random.random((count, 2)),
+        1: np.zeros((count, 2)),
+        2: np.stack([index, index], 1),
+        3: np.stack(np.divmod(index, 3), 1),
+        4: 1e9 * random.random((count, 2)),
+        5: random.integers(0, 3, (count, 2)).astype(float),
+        6: 1e-9 * random.random((count, 2)),
+        7: random.random((count, 2)),
+    }[int(kind)]
+    if kind == 7 and count and random.random() < 0.5:
+        plane[random.integers(count), random.integers(2)] = random.choice([np.nan, np.inf, -np.inf, 1e300])
+    return plane
+
+
+def size(random: Random) -> int:
+    return int(random.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 30, 90]))
+
+
+def order(random: Random, count: int) -> np.ndarray:
+    found = random.permutation(count)
+    if count and random.random() < 0.15:
+        found[random.integers(count)] = random.choice([-1, count, count + 9, 0, -(1 << 40), 1 << 40])
+    return found[: count - 1] if random.random() < 0.03 else found
+
+
+def distances(random: Random, count: int) -> Any:
+    from gumbeldore.local_search.distances import RULES, Matrix, Plane
+
+    if random.random() < 0.4:
+        matrix = random.integers(0, random.choice([1, 3, 1000]), (count, count)).astype(float)
+        matrix = matrix + matrix.T if random.random() < 0.5 else matrix
+        return Matrix(matrix + random.random() * (random.random() < 0.3))
+    rule = str(random.choice(RULES))
+    given = points(random, count)
+    return Plane(given % 1.5 if rule == "GEO" else given, rule)
+
+
+def tours(random: Random) -> None:
+    from gumbeldore.local_search.distances import path_cost
+    from gumbeldore.local_search.tours import TourSearch
+
+    count = size(random)
+    given = distances(random, count)
+    search = TourSearch(given, seed=int(random.integers(99)), tour=order(random, count) if random.random() < 0.6 else None)
+    search.run(work=int(random.integers(60)))
+    if random.random() < 0.5:
+        search.offer(order(random, count))
+        search.run(work=5)
+    assert sorted(search.best) == list(range(count))
+    assert np.isclose(search.cost, path_cost(given, [*search.best, search.best[0]]))
+
+
+def demands(random: Random, count: int) -> tuple[np.ndarray, int]:
+    capacity = int(random.choice([1, 5, 2_000_000_000, 1 << 60]))
+    given = (
+        random.choice([0, 1, capacity, max(1, capacity // 3)], count)
+        if random.random() < 0.9
+        else random.integers(-2, 1 << 62, count)
+    )
+    return given.astype(np.int64), capacity
+
+
+def routes(random: Random) -> None:
+    from gumbeldore.local_search.routes import RouteSearch
+
+    count = size(random)
+    given, (loads, capacity) = distances(random, count), demands(random, count)
+    if count:
+        loads[0] = 0
+    start = [[int(node) + 1] for node in order(random, max(0, count - 1))] if random.random() < 0.6 else None
+    search = RouteSearch(given, loads, capacity, seed=int(random.integers(99)), routes=start)
+    search.run(work=int(random.integers(300)), progress=(0.0, 1.0) if random.random() < 0.5 else None)
+    found = search.best
+    assert sorted(node for route in found for node in route) == list(range(1, count))
+    assert all(sum(int(loads[node]) for node in route) <= capacity for route in found)
+    search.offer(found)
+
+
+def shop(random: Random) -> tuple[np.ndarray, np.ndarray]:
+    jobs, machines = max(1, size(random) // 4), max(1, size(random) // 4)
+    scale = random.choice([0.0, 1.0, 1e9])
+    times = scale * random.integers(0, 3, (jobs, machines))
+    if random.random() < 0.05:
+        times[0, 0] = random.choice([np.nan, -1, np.inf])
+    visits = np.stack([random.permutation(machines) for _ in range(jobs)])
+    if random.random() < 0.1:
+        visits[0, 0] = random.choice([-1, machines, 0, 1 << 30])
+    return times, visits
+
+
+def jobs_in_order(random: Random, given: np.ndarray) -> np.ndarray:
+    actions = random.permutation(np.arange(len(given)).repeat(given.shape[1]))
+    if random.random() < 0.1:
+        actions[random.integers(len(actions))] = random.choice([-1, 0, len(given), 1 << 40])
+    return actions
+
+
+def schedules(random: Random) -> None:
+    from gumbeldore.local_search.schedules import ScheduleSearch
+
+    times, visits = shop(random)
+    start = jobs_in_order(random, times) if random.random() < 0.6 else None
+    search = ScheduleSearch(times, visits, seed=int(random.integers(99)), schedule=start)
+    search.run(work=int(random.integers(900)))
+    search.offer(jobs_in_order(random, times))
+    assert np.array_equal(np.bincount(search.best, minlength=len(times)), np.full(len(times), times.shape[1]))
+
+
+def batches(random: Random) -> None:
+    import torch
+
+    from gumbeldore.local_search import improve
+
+    rows, count = int(random.integers(4)), size(random)
+    given = torch.as_tensor(np.stack([points(random, count) for _ in range(rows)]) if rows else np.zeros((0, count, 2)))
+    seeds, rounds = torch.arange(rows), int(random.integers(40))
+    if random.random() < 0.6:
+        tour = torch.as_tensor(np.array([random.permutation(count) for _ in range(rows)], dtype=np.int64).reshape(rows, count))
+        if tour.numel() and random.random() < 0.1:
+            tour[0, 0] = int(random.choice([-1, count, 1 << 40]))
+        (improve.improve_tours if random.random() < 0.5 else improve.improve_paths)(given, tour, seeds, rounds)
+        return
+    loads, capacity = demands(random, count)
+    actions = torch.as_tensor(
+        2 * np.array([order(random, count)[: count - 1] for _ in range(rows)]).reshape(rows, -1) + 1
+    ).long()
+    improve.improve_routes(
+        given,
+        torch.as_tensor(loads).expand(rows, -1),
+        torch.full((rows,), capacity),
+        actions,
+        seeds,
+        rounds,
+        random.random() < 0.3,
+    )
+
+
+def shops(random: Random) -> None:
+    import torch
+
+    from gumbeldore.local_search import improve
+
+    times, visits = shop(random)
+    actions = jobs_in_order(random, times)
+    kept = int(random.integers(-1, len(actions) + 2))
+    given = (torch.as_tensor(each)[None] for each in (times, visits, actions))
+    improve.improve_schedules(*given, torch.zeros(1, dtype=torch.long), int(random.integers(500)), kept)
+
+
+def flow_shops(random: Random) -> None:
+    import torch
+
+    from gumbeldore.local_search.flexible import improve_flexible
+    from gumbeldore.local_search.permutations import improve_permutations, insert_jobs
+
+    times, _ = shop(random)
+    seeds, rounds, kept = torch.zeros(1, dtype=torch.long), int(random.integers(60)), int(random.integers(-1, len(times) + 2))
+    if random.random() < 0.5:
+        given, jobs = torch.as_tensor(times)[None], torch.as_tensor(order(random, len(times)))[None]
+        insert_jobs(given, jobs)
+        improve_permutations(given, jobs, seeds, rounds, kept)
+        return
+    jobs, operations, machines = 1 + size(random) // 8, 1 + size(random) // 8, 1 + size(random) // 16
+    choices = torch.as_tensor(random.integers(-1 if random.random() < 0.1 else 0, 9, (1, jobs, operations, machines))).double()
+    actions = torch.as_tensor(random.permutation(np.arange(jobs).repeat(operations)) * machines + random.integers(machines))[
+        None
+    ]
+    improve_flexible(choices, actions, seeds, rounds, max(0, kept))
+
+
+def features(random: Random) -> None:
+    import torch
+
+    from gumbeldore.local_search.compiling import code, plain
+
+    rows, places = int(random.integers(4)), size(random)
+    given = torch.as_tensor(np.array([points(random, places) for _ in range(rows)]).reshape(rows, places, 2))
+    counts = torch.as_tensor(
+        random.integers(1 if random.random() < 0.1 else 2, max(3, places + 1 + (random.random() < 0.1)), rows)
+    )
+    views = plain(given, torch.float32), plain(counts, torch.int32)
+    result = np.zeros((rows, places, 8), np.float32)
+    if random.random() < 0.5:
+        trees, tries = int(random.integers(0, 9)), int(random.integers(-1, 5))
+        code().bound_paths(*views, trees, 1.2, tries, 5, 0.6, 1, result, np.zeros(rows, np.float32))
+    else:
+        loads, capacity = demands(random, places)
+        stacked = np.ascontiguousarray(np.broadcast_to(loads, (rows, places)))
+        code().look_ahead_by_savings(views[0], stacked, np.full(rows, capacity), views[1], 4, 6, 0.5, 1, result)
+
+
+def blocks(random: Random) -> None:
+    import torch
+
+    from gumbeldore.networks import native
+    from gumbeldore.networks.layers import Block, Stack
+    from gumbeldore.networks.segments import Layout, find_starts
+
+    tokens, heads = size(random), int(random.choice([1, 2, 4]))
+    d, ff = heads * int(random.choice([4, 8, 16])), int(random.choice([1, 7, 24, 64]))
+    stack = Stack([Block(d, heads, ff)])
+    segment = torch.as_tensor(random.integers(0, max(1, tokens // 3), tokens))
+    starts, listed = find_starts(segment.bincount(minlength=1)), segment.argsort().int()
+    if tokens and random.random() < 0.2:
+        listed[0] = int(random.choice([-1, tokens, 1 << 30]))
+    if random.random() < 0.1:
+        starts[-1] += int(random.choice([-1, 1, 1 << 30]))
+    x = torch.rand(tokens, d)
+    if random.random() < 0.5:
+        with torch.no_grad():
+            native.run(x, [stack[0].fold()], [Layout(starts, listed)])
+    else:
+        native.run(x.requires_grad_(), [stack[0].fold()], [Layout(starts, listed)]).sum().backward()
+
+
+CALLS: dict[str, Callable[[Random], None]] = {
+    each.__name__: each for each in (tours, routes, schedules, batches, shops, flow_shops, features, blocks)
+}
+
+
+def fuzz(seconds: float, seed: int) -> None:
+    """Calls all of them in turn with other random numbers each time."""
+    from gumbeldore.errors import SettingsError
+    from gumbeldore.local_search import compiling
+    from gumbeldore.networks import native
+
+    assert compiling.available(), "local search was not compiled"
+    assert native.library() is not None, "blocks were not compiled"
+    end, turn, counts = time.monotonic() + seconds, seed, Counter[str]()
+    while time.monotonic() < end:
+        for name, call in CALLS.items():
+            try:
+                call(np.random.default_rng(turn))
+                counts[name] += 1
+            except SettingsError as error:
+                if "\n" in str(error):
+                    raise
+                counts[f"{name}, refused"] += 1
+            except BaseException:
+                print(f"FAULT in {name} with the seed {turn}", flush=True)
+                raise
+        turn += 1
+    print(*(f"{name}: {count}" for name, count in sorted(counts.items())), sep="\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    if os.environ.get(INNER):
+        fuzz(given.seconds, given.seed)
+        return 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder)
+        environment = {
+            **os.environ,
+            INNER: "1",
+            "PYTHONPATH": str(folder / "src"),
+            "LD_PRELOAD": f"{library('libasan.so')} {library('libubsan.so')}",
+            "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps what it has until the end
+            "OMP_NUM_THREADS": "1",
+        }
+        arguments = ["--seconds", str(given.seconds), "--seed", str(given.seed)]
+        code = subprocess.run([sys.executable, __file__, *arguments], env=environment, check=False).returncode
+    print("no faults" if code == 0 else f"a fault (code {code})")
+    return int(code != 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
