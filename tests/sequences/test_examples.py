@@ -32,3 +32,18 @@ def test_the_example_of_a_gpt2_gives_different_samples(capsys):
     pytest.importorskip("transformers")
     assert loaded("sequences_gpt2").main() == 8
     assert "64 different strings" in capsys.readouterr().out
+
+
+def test_the_notebook_runs_from_top_to_bottom(capsys):
+    notebook = (EXAMPLES.parent / "docs" / "notebooks" / "sequences.md").read_text()
+    names: dict[str, object] = {}
+    for cell in notebook.split("```{code-cell} python3\n")[1:]:
+        exec(cell.split("```")[0], names)
+    assert "mean length" in capsys.readouterr().out
+
+
+def test_the_first_lines_of_the_page_run():
+    page = (EXAMPLES.parent / "docs" / "how-to" / "sequences.md").read_text()
+    names: dict[str, object] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    assert len(names["samples"]) == 128

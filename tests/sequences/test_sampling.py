@@ -11,6 +11,7 @@ from languages import END, Language, alike, drawn_often, fits, without_replaceme
 from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.sequences import Rounds, Scorer, sample, search, stream
 from gumbeldore.sequences.models import as_policy
+from gumbeldore.sequences.problem import Sequences
 
 TIMES = 1500
 BLOCKS = [None, 2]
@@ -178,3 +179,38 @@ def test_wrong_settings_are_errors_of_one_line():
         assert "\n" not in str(caught.value)
     with pytest.raises(ContractError, match="must return"):
         sample(lambda prefixes: torch.zeros(3), max_length=2)
+
+
+def test_a_large_vocabulary_is_searched_by_blocks_with_the_same_law():
+    """Most of the mass is on three tokens of other blocks, a tenth of it on all the others together."""
+    tokens, heavy = 1100, {7: 0.5, 500: 0.3, 1099: 0.1}
+    probability = torch.full((tokens,), 0.1 / (tokens - len(heavy)), dtype=torch.float64)
+    for token, share in heavy.items():
+        probability[token] = share
+
+    def log_probs(prefixes):
+        return probability.log().expand(len(prefixes), -1)
+
+    problem = Sequences(tokens, 1)
+    whole = drawn_often(as_policy(log_probs), problem, Rounds(tokens, 1), 1)[0]
+    assert whole.exhausted
+    assert len(set(whole.sequences)) == tokens
+    drawn = drawn_often(as_policy(log_probs), problem, Rounds(1, 2, sigma=0.0), TIMES)
+    named = [tuple(token if token in heavy else -1 for (token,) in each.sequences) for each in drawn]
+    assert not any(first == second for first, second in (each.sequences for each in drawn))
+    law: dict[tuple[int, ...], float] = {}
+    pairs = (probability[:, None] * probability / (1 - probability[:, None])).fill_diagonal_(0).tolist()
+    for first, second in itertools.product(range(tokens), repeat=2):
+        key = (first if first in heavy else -1, second if second in heavy else -1)
+        law[key] = law.get(key, 0.0) + pairs[first][second]
+    law = {key: share for key, share in law.items() if share > 0}
+    assert fits(named, law) > 1e-4
+
+
+def test_priors_that_do_not_fit_into_memory_are_asked_for_again(monkeypatch):
+    language = Language(5, 5)
+    kept = drawn_often(as_policy(language), language.problem(), Rounds(6, 3, sigma=0.0), 1)[0]
+    monkeypatch.setattr("gumbeldore.sequences.sampling.trie_bytes", lambda *sizes: 1 << 50)
+    again = drawn_often(as_policy(language), language.problem(), Rounds(6, 3, sigma=0.0), 1)[0]
+    assert kept.sequences == again.sequences
+    assert kept.evaluations < again.evaluations

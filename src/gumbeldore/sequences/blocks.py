@@ -204,9 +204,9 @@ class BlockSearch(SequenceSearch):
     def _rest(self, beam: Beam[SequenceState], depth: int, fresh: Fresh | None) -> Float[Tensor, "batch beam block"]:
         """What was never visited, by block; that of new nodes is put into the table of their level."""
         table = self.rests[depth]
-        if table is None:
+        if table is None:  # what is never written takes no memory
             shape = (len(beam.node), self.trie.nodes + 1, self.blocks)
-            self.rests[depth] = table = torch.full(shape, -torch.inf, dtype=precise(beam.node.device), device=beam.node.device)
+            self.rests[depth] = table = torch.empty(shape, dtype=precise(beam.node.device), device=beam.node.device)
         place = (beam.node + beam.offset(self.trie.nodes + 1)).flatten()
         if fresh is not None:
             new = self.trie.evaluation[depth].gather(1, beam.node).flatten() == UNKNOWN

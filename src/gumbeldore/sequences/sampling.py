@@ -19,6 +19,7 @@ from torch import Tensor
 from gumbeldore.search.advantage import AdvantageFn, global_advantage
 from gumbeldore.search.auto import AutoStep
 from gumbeldore.search.expansion import Round
+from gumbeldore.search.memory import trie_bytes
 from gumbeldore.search.samplers import Gumbeldore, draw_seeds, evaluation_mode
 from gumbeldore.search.scores import by_gumbels, root_gumbels
 from gumbeldore.sequences.blocks import BlockSearch
@@ -186,9 +187,9 @@ def _search(
 ) -> SequenceSearch:
     nodes = sampler.rounds * sampler.beam_width
     if blocks is None and problem.vocabulary < MANY:
-        return SequenceSearch(
-            problem, policy, state, nodes, cache_priors=sampler.rounds > 1, transpositions=False, scorers=scorers
-        )
+        size = state.row_count * trie_bytes(nodes, problem.horizon(state), 8 * problem.vocabulary)
+        kept = sampler.rounds > 1 and size <= sampler.memory // 2
+        return SequenceSearch(problem, policy, state, nodes, cache_priors=kept, transpositions=False, scorers=scorers)
     return BlockSearch(problem, policy, state, nodes, transpositions=False, scorers=scorers, size=blocks or 0)
 
 

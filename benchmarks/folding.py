@@ -1,0 +1,258 @@
+"""Chains on a square lattice, by toy HP models: which way of sampling a small GPT-2 finds the best folds, at equal scores and equal model calls.
+
+    python benchmarks/folding.py --out benchmarks/results/folding.json --figure docs/figures/folding.png
+
+A fold is a string of turns (left, straight, right). The model learns random self-avoiding walks on the spot and knows nothing of the chain;
+the score is the number of contacts between H's that are no neighbours in the chain, and below 0 for a walk that crosses itself.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from gumbeldore import Gumbeldore, TrainingSettings, WithReplacement, self_improve
+from gumbeldore.figure import saved_figure
+from gumbeldore.sequences import Rounds, Sequences
+from gumbeldore.sequences.huggingface import TransformerNetwork, stream
+
+LENGTH = 20
+KNOWN = "HPHPPHHPHPPHPHHPPHPH"  # a benchmark of the field: at most 9 contacts
+TURNS = LENGTH - 2  # the first step is the same for all
+START, LEFT, STRAIGHT, RIGHT = range(4)
+BEAM = 32
+
+
+def walk(turns: tuple[int, ...]) -> list[tuple[int, int]]:
+    """The places of a chain."""
+    places, x, y = [(0, 0), (1, 0)], 1, 0
+    for turn in turns:
+        x, y = {STRAIGHT: (x, y), LEFT: (-y, x), RIGHT: (y, -x)}[turn]
+        places.append((places[-1][0] + x, places[-1][1] + y))
+    return places
+
+
+def folded(chain: str) -> Callable[[list[tuple[int, ...]]], list[float]]:
+    """The score of strings of turns for a chain."""
+
+    def value(turns: tuple[int, ...]) -> float:
+        if START in turns or len(turns) != TURNS:
+            return -1.0
+        places = walk(turns)
+        if len(set(places)) < LENGTH:
+            return -1.0 + len(set(places)) / LENGTH - 1e-3
+        at = {place: index for index, place in enumerate(places)}
+        contacts = 0
+        for (x, y), index in at.items():
+            for other in (at.get((x + 1, y)), at.get((x, y + 1))):
+                if other is not None and abs(other - index) > 1 and chain[index] == chain[other] == "H":
+                    contacts += 1
+        return float(contacts)
+
+    return lambda sequences: [value(sequence[1:]) for sequence in sequences]
+
+
+def random_walk(source: random.Random) -> list[int]:
+    """The turns of a random walk that does not cross itself."""
+    while True:
+        turns: list[int] = []
+        for _ in range(TURNS):
+            free = [t for t in (LEFT, STRAIGHT, RIGHT) if len(set(walk((*turns, t)))) == len(turns) + 3]
+            if not free:
+                break
+            turns.append(source.choice(free))
+        if len(turns) == TURNS:
+            return turns
+
+
+def trained(seed: int = 0, steps: int = 250) -> GPT2LMHeadModel:
+    """A model of random walks."""
+    torch.manual_seed(seed)
+    source = random.Random(seed)
+    config = GPT2Config(vocab_size=4, n_embd=32, n_layer=2, n_head=2, n_positions=LENGTH, bos_token_id=0, eos_token_id=None)
+    model = GPT2LMHeadModel(config)
+    model.generation_config.pad_token_id = 0
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    for _ in range(steps):
+        ids = torch.tensor([[START, *random_walk(source)] for _ in range(32)])
+        loss = model(ids, labels=ids).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model.eval()
+
+
+def sampled(model: Any, count: int, seed: int) -> list[tuple[int, ...]]:
+    """`generate(do_sample=True)`: independent samples, the best of which is taken."""
+    torch.manual_seed(seed)
+    return as_tuples(model.generate(torch.tensor([[START]]), attention_mask=torch.ones(1, 1, dtype=torch.long), max_new_tokens=TURNS, do_sample=True, top_k=0, num_return_sequences=count))  # fmt: skip
+
+
+def beam_search(model: Any, count: int, seed: int) -> list[tuple[int, ...]]:
+    """`generate(num_beams=...)`."""
+    return as_tuples(model.generate(torch.tensor([[START]]), attention_mask=torch.ones(1, 1, dtype=torch.long), max_new_tokens=TURNS, num_beams=count, num_return_sequences=count))  # fmt: skip
+
+
+def as_tuples(rows: Tensor) -> list[tuple[int, ...]]:
+    return [tuple(row) for row in rows.tolist()]
+
+
+@torch.no_grad()
+def diverse_beam_search(model: Any, count: int, seed: int, groups: int = 8, penalty: float = 0.5) -> list[tuple[int, ...]]:
+    """Groups of beams, each told what the groups before it chose at this step (Vijayakumar et al. 2018, Hamming diversity).
+
+    transformers has moved its own to a repository that has to be downloaded.
+    """
+    width = count // groups
+    beams = [torch.full((1, 1), START) for _ in range(groups)]
+    totals = [torch.zeros(1) for _ in range(groups)]
+    for _ in range(TURNS):
+        used = torch.zeros(4)
+        for group in range(groups):
+            scores = totals[group][:, None] + model(beams[group]).logits[:, -1].log_softmax(-1)
+            order = (scores - penalty * used).flatten().topk(min(width, scores.numel())).indices
+            row, token = order // 4, order % 4
+            totals[group] = scores.flatten()[order]
+            beams[group] = torch.cat([beams[group][row], token[:, None]], 1)
+            used += torch.bincount(token, minlength=4)
+    return as_tuples(torch.cat(beams))
+
+
+BASELINES = {"sampling, best of n": sampled, "beam search": beam_search, "diverse beam search": diverse_beam_search}
+SEARCHES = {"without replacement": 0.0, "Gumbeldore": "auto"}
+
+
+def compared(model: Any, chain: str, budgets: list[int], rows: int, seed: int) -> list[dict[str, Any]]:
+    """The best score of every method, after so many scores each, and after so many rows through the model."""
+    score, found = folded(chain), []
+    for name, method in BASELINES.items():
+        for count in sorted({*budgets, rows // TURNS // 8 * 8}):
+            sequences = method(model, count, seed)
+            values = score(sequences)
+            found.append(
+                {"method": name, "scores": count, "rows": count * TURNS, "best": max(values), "distinct": len(set(sequences))}
+            )
+    for name, sigma in SEARCHES.items():
+        most = max(*budgets, 4 * rows // TURNS)
+        how = Rounds(BEAM, -(-most // BEAM), sigma=sigma)
+        for (samples,) in stream(model, [[START]], score, max_new_tokens=TURNS, how=how, seed=seed):
+            best, count = samples.best(1)[0].score, len(samples)
+            found.append({"method": name, "scores": count, "rows": samples.evaluations, "best": best, "distinct": count})
+            if count >= max(budgets) and samples.evaluations >= rows:
+                break
+    return found
+
+
+def improved(epochs: int, seed: int) -> list[dict[str, Any]]:
+    """The best samples of every epoch of a self-improvement, by two samplers with equally many scores."""
+    found = []
+    samplers = {"Gumbeldore": Gumbeldore(BEAM, 2, sigma="auto"), "with replacement": WithReplacement(2 * BEAM)}
+    for name, sampler in samplers.items():
+        network, problem = TransformerNetwork(trained(seed)), Sequences(4, TURNS, prompts=((),), score=shifted(folded(KNOWN)))
+        settings = TrainingSettings(
+            epochs=epochs,
+            instances=8,
+            batches=20,
+            batch_size=32,
+            learning_rate=2e-3,
+            generate_with_best=False,
+            window=3,
+            seed=seed,
+        )
+        for epoch in self_improve(problem, network, sampler, validation=problem.start([()]), settings=settings):
+            found.append(
+                {"sampler": name, "seed": seed, "epoch": epoch.index, "best": epoch.sampled, "greedy": epoch.validation}
+            )
+            print(found[-1], flush=True)
+    return found
+
+
+def shifted(score: Callable[[list[tuple[int, ...]]], list[float]]) -> Callable[[list[tuple[int, ...]]], list[float]]:
+    """The same for strings without the start token."""
+    return lambda sequences: score([(START, *sequence) for sequence in sequences])
+
+
+def at(found: list[dict[str, Any]], name: str, axis: str, limit: int) -> dict[str, Any]:
+    """The last entry of a method within a limit."""
+    return [each for each in found if each["method"] == name and each[axis] <= limit][-1]
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Mean and half a 95 % interval."""
+    array = np.array(values)
+    return float(array.mean()), float(1.96 * array.std(ddof=1) / len(array) ** 0.5)
+
+
+def main(out: Path, figure: Path, chains: int = 16, budgets: tuple[int, ...] = (32, 128, 512), rows: int = 2304, epochs: int = 6, seeds: int = 3) -> None:  # fmt: skip
+    model, source = trained(), random.Random(1)
+    runs = json.loads(out.read_text())["runs"] if out.exists() else []  # chains that are done
+    for index in range(chains):
+        chain = "".join(source.choices("HP", (0.55, 0.45), k=LENGTH))
+        if index < len(runs):
+            continue
+        runs.append(compared(model, chain, list(budgets), rows, index))
+        print(f"chain {index + 1} of {chains}: {chain}", flush=True)
+        out.write_text(json.dumps({"runs": runs}))
+    learning = [entry for seed in range(seeds) for entry in improved(epochs, seed)]
+    out.write_text(json.dumps({"runs": runs, "learning": learning}))
+    table(runs, list(budgets), rows)
+    draw(figure, runs, learning)
+
+
+def table(runs: list[list[dict[str, Any]]], budgets: list[int], rows: int) -> None:
+    """In Markdown."""
+    print(
+        "| method | "
+        + " | ".join(f"{budget} scores" for budget in budgets)
+        + f" | {rows:,} model calls | distinct of {budgets[-1]} |"
+    )
+    print("|---" * (len(budgets) + 3) + "|")
+    for name in (*BASELINES, *SEARCHES):
+        cells = []
+        for axis, limit in [*(("scores", budget) for budget in budgets), ("rows", rows)]:
+            mean, half = interval([at(run, name, axis, limit)["best"] for run in runs])
+            cells.append(f"{mean:.2f} ± {half:.2f}")
+        distinct = np.mean([at(run, name, "scores", budgets[-1])["distinct"] for run in runs])
+        print(f"| {name} | " + " | ".join(cells) + f" | {distinct:.0f} |")
+
+
+def draw(path: Path, runs: list[list[dict[str, Any]]], learning: list[dict[str, Any]]) -> None:
+    """Both side by side."""
+    with saved_figure(path, 1, 2, (5.0, 3.8)) as (left, right):
+        curves(left, runs)
+        epochs_of(right, learning)
+
+
+def curves(left: Any, runs: list[list[dict[str, Any]]]) -> None:
+    """The best score by the number of scores."""
+    for name in (*BASELINES, *SEARCHES):
+        counts = sorted({each["scores"] for each in runs[0] if each["method"] == name and each["scores"] <= 512})
+        pairs = [interval([at(run, name, "scores", count)["best"] for run in runs]) for count in counts]
+        left.errorbar(counts, [m for m, _ in pairs], [h for _, h in pairs], label=name, capsize=2, marker="o", markersize=3)
+    left.set(xscale="log", xlabel="scores", ylabel="contacts of the best fold (mean, 95 %)")
+    left.legend(fontsize=8)
+
+
+def epochs_of(right: Any, learning: list[dict[str, Any]]) -> None:
+    """Self-improvement."""
+    for name in dict.fromkeys(each["sampler"] for each in learning):
+        epochs = sorted({each["epoch"] for each in learning})
+        for kind, style in (("best", "-"), ("greedy", ":")):
+            values = [np.mean([e[kind] for e in learning if e["sampler"] == name and e["epoch"] == epoch]) for epoch in epochs]
+            right.plot(epochs, values, style, label=f"{name}, {'best of 64' if kind == 'best' else 'greedy'}")
+    right.axhline(9, color="grey", linewidth=0.8)
+    right.set(xlabel="epoch of self-improvement", ylabel="contacts (mean; 9 is optimal)")
+    right.legend(fontsize=8)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
