@@ -1,6 +1,6 @@
 """Chains on a square lattice, by toy HP models: which way of sampling a small GPT-2 finds the best folds, at equal scores and equal model calls.
 
-    python benchmarks/folding.py --out benchmarks/results/folding.json --figure docs/figures/folding.png
+    python benchmarks/folding.py --figure docs/figures/folding.png
 
 A fold is a string of turns (left, straight, right). The model learns random self-avoiding walks on the spot and knows nothing of the chain;
 the score is the number of contacts between H's that are no neighbours in the chain, and below 0 for a walk that crosses itself.
@@ -160,12 +160,12 @@ def improved(epochs: int, seed: int) -> list[dict[str, Any]]:
         network, problem = TransformerNetwork(trained(seed)), Sequences(4, TURNS, prompts=((),), score=shifted(folded(KNOWN)))
         settings = TrainingSettings(
             epochs=epochs,
-            instances=8,
-            batches=20,
+            instances=16,
+            batches=60,
             batch_size=32,
-            learning_rate=2e-3,
+            learning_rate=3e-3,
             generate_with_best=False,
-            window=3,
+            window=4,
             seed=seed,
         )
         for epoch in self_improve(problem, network, sampler, validation=problem.start([()]), settings=settings):
@@ -192,37 +192,59 @@ def interval(values: list[float]) -> tuple[float, float]:
     return float(array.mean()), float(1.96 * array.std(ddof=1) / len(array) ** 0.5)
 
 
-def main(out: Path, figure: Path, chains: int = 16, budgets: tuple[int, ...] = (32, 128, 512), rows: int = 2304, epochs: int = 6, seeds: int = 3) -> None:  # fmt: skip
+def main(
+    folder: Path = Path("benchmarks/results/folding"),
+    figure: Path | None = None,
+    chains: int = 48,
+    budgets: tuple[int, ...] = (32, 128, 512),
+    rows: int = 2304,
+    epochs: int = 6,
+    seeds: int = 3,
+) -> None:
+    """What is in the folder is not computed again."""
+    runs, learning = journal(folder / "chains.json"), journal(folder / "learning.json")
     model, source = trained(), random.Random(1)
-    runs = json.loads(out.read_text())["runs"] if out.exists() else []  # chains that are done
     for index in range(chains):
         chain = "".join(source.choices("HP", (0.55, 0.45), k=LENGTH))
-        if index < len(runs):
-            continue
-        runs.append(compared(model, chain, list(budgets), rows, index))
-        print(f"chain {index + 1} of {chains}: {chain}", flush=True)
-        out.write_text(json.dumps({"runs": runs}))
-    learning = [entry for seed in range(seeds) for entry in improved(epochs, seed)]
-    out.write_text(json.dumps({"runs": runs, "learning": learning}))
-    table(runs, list(budgets), rows)
-    draw(figure, runs, learning)
+        if index >= len(runs):
+            runs.append(compared(model, chain, list(budgets), rows, index))
+            write(folder / "chains.json", runs)
+            print(f"chain {index + 1} of {chains}: {chain}", flush=True)
+    for seed in range(seeds):
+        if all(entry["seed"] != seed for entry in learning):
+            learning += improved(epochs, seed)
+            write(folder / "learning.json", learning)
+    if runs:
+        table(runs, list(budgets), rows)
+    if figure is not None:
+        draw(figure, runs, learning)
+
+
+def journal(path: Path) -> list[Any]:
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+def write(path: Path, entries: list[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(entries))
 
 
 def table(runs: list[list[dict[str, Any]]], budgets: list[int], rows: int) -> None:
-    """In Markdown."""
+    """In Markdown: means with 95 % intervals over chains, and differences to sampling on the same chains."""
+    limits = [*(("scores", budget) for budget in budgets), ("rows", rows)]
     print(
         "| method | "
         + " | ".join(f"{budget} scores" for budget in budgets)
-        + f" | {rows:,} model calls | distinct of {budgets[-1]} |"
+        + f" | {rows:,} model calls | more than sampling, by scores | by calls |"
     )
-    print("|---" * (len(budgets) + 3) + "|")
+    print("|---" * (len(limits) + 3) + "|")
     for name in (*BASELINES, *SEARCHES):
-        cells = []
-        for axis, limit in [*(("scores", budget) for budget in budgets), ("rows", rows)]:
-            mean, half = interval([at(run, name, axis, limit)["best"] for run in runs])
-            cells.append(f"{mean:.2f} ± {half:.2f}")
-        distinct = np.mean([at(run, name, "scores", budgets[-1])["distinct"] for run in runs])
-        print(f"| {name} | " + " | ".join(cells) + f" | {distinct:.0f} |")
+        best = {limit: [at(run, name, *limit)["best"] for run in runs] for limit in limits}
+        base = {limit: [at(run, "sampling, best of n", *limit)["best"] for run in runs] for limit in limits}
+        cells = ["{:.2f} ± {:.2f}".format(*interval(best[limit])) for limit in limits]
+        gaps = ([a - b for a, b in zip(best[limit], base[limit], strict=True)] for limit in limits[-2:])
+        cells += ["{:+.2f} ± {:.2f}".format(*interval(gap)) for gap in gaps]
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
 def draw(path: Path, runs: list[list[dict[str, Any]]], learning: list[dict[str, Any]]) -> None:

@@ -148,10 +148,8 @@ def search(
     """
     began, results, sampler = time.monotonic(), list[Round](), how.sampler
     over: list[Any] = [None] * state.row_count
-    step, active = (
-        AutoStep.start(state.row_count, state.device),
-        torch.ones(state.row_count, dtype=torch.bool, device=state.device),
-    )
+    step = AutoStep.start(state.row_count, state.device)
+    active = torch.ones(state.row_count, dtype=torch.bool, device=state.device)
     seeds, searching = seeds.to(state.device), None
     prompts = [tuple(prompt.tolist()) for prompt in state.prompts()]
     for index, p in enumerate(sampler.nucleus_schedule):
@@ -168,9 +166,8 @@ def search(
             over[row] = over[row] or _over(how, found)
         samples = [replace(found, stopped_by=why) for found, why in zip(samples, over, strict=True)]
         yield samples
-        active = torch.tensor([why is None and not each.exhausted for why, each in zip(over, samples, strict=True)]).to(
-            state.device
-        )
+        going_on = [why is None and not each.exhausted for why, each in zip(over, samples, strict=True)]
+        active = torch.tensor(going_on, device=state.device)
         if not bool(active.any()):
             return
 
