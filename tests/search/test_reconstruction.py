@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
 from answers import generator
@@ -11,6 +13,7 @@ from gumbeldore.errors import ContractError, SettingsError
 from gumbeldore.policies import CVRPPolicy, JSSPPolicy, TSPPolicy
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
+from gumbeldore.search import reconstruction
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.phases import RebuildingPhase
 from gumbeldore.search.reconstruction import Reconstruction, best_apart, can_reconstruct, continued, extended
@@ -220,6 +223,58 @@ def test_chains_of_instances_for_which_nothing_new_was_found_stay_as_they_are() 
         assert torch.equal(building.actions[row], before[0][row])
         assert torch.equal(building.objective[row], before[1][row])
     assert building.objective[1, 0] == -1e-3
+
+
+class Noted(TSP):
+    """Writes down the seeds of the forms that are asked for."""
+
+    asked: ClassVar[list[list[int]]] = []
+
+    def reencoded(self, state, actions, *, seeds):
+        self.asked.append(seeds.tolist())
+        return super().reencoded(state, actions, seeds=seeds)
+
+
+def test_every_chain_and_every_pass_has_a_form_of_its_own() -> None:
+    problem, policy = Noted(8), awake(TSPPolicy(16, 1, 2, 32), 3)
+    state, seeds = problem.generate(4, generator=generator(13)), torch.tensor([7, 800, 90_000, 7])
+    few = StochasticBeamSearch(4, 1)(problem, policy, state, seeds=seeds)
+    building = Reconstruction(Task(problem, policy, state, seeds), 3, 1 << 28, few)
+    problem.asked.clear()
+    with torch.no_grad():
+        for index in range(5):
+            building.reconstruct(torch.tensor([True, True, index > 1, True]))
+    passes = [[each[i : i + 3] for i in range(0, len(each), 3)] for each in problem.asked]
+    assert all(each[0] == each[-1] for each in passes)  # equal seeds of instances, equal forms
+    first = [seed for each in passes for seed in each[0]]
+    assert len(set(first)) == 15  # chains and passes
+    assert passes[2][2] not in [each[0] for each in passes]
+    assert not {seed for each in passes[2:] for seed in each[2]} & set(first)
+    late = [each[2] for each in passes[2:]]  # an instance that joined later begins with its own first pass
+    problem.asked.clear()
+    alone = Reconstruction(
+        Task(problem, policy, state.rows(slice(2, 3)).compact(), seeds[2:3]), 3, 1 << 28, few.rows(slice(2, 3))
+    )
+    with torch.no_grad():
+        for _ in range(3):
+            alone.reconstruct(torch.tensor([True]))
+    assert problem.asked == late
+
+
+def test_the_sizes_of_parts_differ_between_passes_and_fill_their_range(monkeypatch) -> None:
+    problem, policy = TSP(40), awake(TSPPolicy(16, 1, 2, 32), 3)
+    state, kept = problem.generate(1, generator=generator(14)), []
+    greedy = Greedy()(problem, policy, state, seeds=torch.arange(1))
+    building = Reconstruction(Task(problem, policy, state, torch.arange(1)), 1, 1 << 28, greedy)
+    real = reconstruction.replay
+    monkeypatch.setattr(reconstruction, "replay", lambda p, s, a, steps: kept.append(int(steps)) or real(p, s, a, steps))
+    with torch.no_grad():
+        for _ in range(12):
+            building.reconstruct(torch.tensor([True]))
+    parts = [39 - each for each in kept]
+    assert len(set(parts)) >= 11
+    assert parts[0] == 4  # a tenth, rounded up
+    assert 24 <= max(parts) <= 28  # seven tenths
 
 
 def test_a_part_follows_what_is_kept() -> None:
