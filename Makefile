@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Pinned to a version whose CPU build plain pip finds; override with TORCH="torch" to take the newest.
 TORCH ?= torch==2.13.0
 
-.PHONY: run test lint types docs format install clean
+.PHONY: run test lint types docs format install wheel test-wheel clean
 
 run: $(VENV)/.installed
 	$(BIN)/gumbeldore demo --folder runs/demo $(if $(FRESH),--fresh)
@@ -17,18 +17,29 @@ test: lint types docs $(VENV)/.ray
 docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs docs/_build/html
 
+CODE := src tests benchmarks examples docs/_ext docs/conf.py docs/notebooks/drawing.py
+
 lint: $(VENV)/.installed
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/codespell
+	$(BIN)/python docs/_ext/prose.py
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
 
 format: $(VENV)/.installed
-	$(BIN)/ruff check --fix src tests benchmarks examples
-	$(BIN)/ruff format src tests benchmarks examples
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
 
 install: $(VENV)/.installed
+
+# The sdist and this machine's wheel, into dist/.
+wheel: $(VENV)/.installed
+	$(BIN)/python -m build
+
+test-wheel: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 0 tests/packaging
 
 # torch comes first and pinned: an open range would take a build with several gigabytes of CUDA libraries.
 $(VENV)/.installed: pyproject.toml setup.py $(wildcard src/gumbeldore/*/compiled/*)
