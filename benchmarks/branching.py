@@ -42,6 +42,7 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.loss import action_losses
+from gumbeldore.training.state import GRADIENT_NORM
 
 RESULTS = Path(__file__).parent / "results" / "branching"
 KINDS = ("best", "several", "hard", "soft", "pairs")
@@ -134,7 +135,7 @@ def run(job: Job) -> Tree:
         for _ in range(training.batches):
             optimizer.zero_grad()
             loss(problem, policy, kind, dataset, forks, training.batch_size, generator).backward()
-            nn.utils.clip_grad_norm_(policy.parameters(), training.gradient_norm)
+            nn.utils.clip_grad_norm_(policy.parameters(), GRADIENT_NORM)
             optimizer.step()
         value = greedy_objective(problem, policy, validation).mean().item()
         if value > best_value:

@@ -24,7 +24,7 @@ from gumbeldore.problems import CVRP
 from gumbeldore.problems.cvrp.subtours import Subtours
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training.algorithm import greedy_objective
-from gumbeldore.training.recoveries import objectives, ways_on
+from gumbeldore.training.relabelling import objectives, relabelled
 
 LONG = 400  # attempts per customer of what lengths refer to
 KINDS = {  # what the label says, what greedy does
@@ -66,7 +66,7 @@ def taken_over(problem: CVRP, policy: Any, state: Any, best: Tensor) -> None:
 def regrets(problem: CVRP, state: Any, greedy: Tensor, best: Tensor, effort: int) -> None:
     """By what each step of greedy makes the best that is left longer, by the kind of mistake."""
     depth, seeds = greedy.shape[1], torch.arange(len(greedy))
-    ways = [best, *ways_on(problem, state, greedy, list(range(1, depth)), effort=effort, seeds=seeds)]
+    ways = [best, *relabelled(problem, state, greedy, list(range(1, depth)), effort=effort, seeds=seeds)]
     value = torch.stack([lengths(problem, state, way) for way in [*ways, greedy]], 1)
     value = value.cummax(1).values  # a way on after more steps is one after fewer
     lost, label = value.diff(dim=1), torch.stack([way[:, step] for step, way in enumerate(ways)], 1)
@@ -83,8 +83,8 @@ def labels(problem: CVRP, state: Any, greedy: Tensor, effort: int) -> None:
     alone = [problem.local_search(state, greedy, effort=effort, seeds=seeds, kept=kept) for kept in steps]
     found = {
         "alone": alone,
-        "together": ways_on(problem, state, greedy, steps, effort=effort, seeds=seeds),
-        "long": ways_on(problem, state, greedy, steps, effort=LONG, seeds=seeds),
+        "together": relabelled(problem, state, greedy, steps, effort=effort, seeds=seeds),
+        "long": relabelled(problem, state, greedy, steps, effort=LONG, seeds=seeds),
     }
     value = {name: torch.stack([lengths(problem, state, way) for way in ways]) for name, ways in found.items()}
     least = torch.stack(list(value.values())).amin(0)

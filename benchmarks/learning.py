@@ -64,10 +64,10 @@ PLAIN: Tree = {  # on top of the paper's settings
     "sampler": {"beam_width": 16, "rounds": 2, "p_min": 1.0},
     "training": {"instances": 64, "batches": 64, "batch_size": 256, "part_size": 128},
 }
-POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "polish": 4}}
-SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "averaging": 0.998, "generate_with_best": False}}
-RECOVER: Tree = {"training": {"recoveries": 16}}
-KEPT: Tree = {"training": {"window": 8}}
+POLISH: Tree = {"sampler": GREEDY, "training": {"instances": 128, "local_search": 4}}
+SMALL: Tree = {"training": {"batch_size": 128, "batches": 128, "ema": 0.998, "generating": "current"}}
+RECOVER: Tree = {"training": {"relabel": 16}}
+KEPT: Tree = {"training": {"replay_window": 8}}
 SAMPLED: Tree = {  # the paper's again, of policies that begin well
     "sampler": {"first_round_deterministic": True},
     "training": {**SMALL["training"], "batches": 100, "learning_rate": 3e-4},

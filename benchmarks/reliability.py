@@ -158,7 +158,7 @@ def memory(where: Path, minutes: float, workers: int, grows: bool) -> None:
     The dataset holds the solutions of four epochs, unless it `grows` (by design, until the validation improves).
     """
     window = "None" if grows else "4"
-    endless = ["--training.epochs", "1000000", "--workers", str(workers), "--training.window", window, *TINY]
+    endless = ["--training.epochs", "1000000", "--workers", str(workers), "--training.replay-window", window, *TINY]
     process = training(where / "run", *endless, output=subprocess.DEVNULL)
     while not (where / "run" / "training.png").exists():
         if process.poll() is not None:

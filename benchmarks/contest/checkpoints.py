@@ -14,7 +14,7 @@ from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.policy import Network
 from gumbeldore.runs.bars import bars, line
 from gumbeldore.runs.presets import entry
-from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.settings import VALIDATION_SEED, RunSettings
 from gumbeldore.runs.weights import new_policy
 from gumbeldore.training.algorithm import Epoch, self_improve_events
 
@@ -38,7 +38,7 @@ class Small:
 ONE_SAMPLE = {"method": "without-replacement", "beam_width": 1, "rounds": 1}
 """With polishing, one sample of each instance is enough (docs/explanation/labels.md)."""
 
-SHORT = {"epochs": 12, "batches": 60, "averaging": 0.98, "final_learning_rate": 1e-4}
+SHORT = {"epochs": 12, "batches": 60, "ema": 0.98, "final_learning_rate": 1e-4}
 """What else makes a short training a good one."""
 
 TRAININGS = (
@@ -50,7 +50,7 @@ TRAININGS = (
         changes={
             "policy": {"features": ["distance-bias"], "heads": 4},
             "sampler": ONE_SAMPLE,
-            "training": {**SHORT, "instances": 200, "batch_size": 128, "polish": 20},
+            "training": {**SHORT, "instances": 200, "batch_size": 128, "local_search": 20},
             "validation": {"instances": 100},
         },
     ),
@@ -60,7 +60,7 @@ TRAININGS = (
         early=2,
         changes={
             "sampler": ONE_SAMPLE,
-            "training": {**SHORT, "instances": 100, "batch_size": 64, "polish": 20},
+            "training": {**SHORT, "instances": 100, "batch_size": 64, "local_search": 20},
             "validation": {"instances": 50},
         },
     ),
@@ -104,7 +104,7 @@ def _train(training: Small, paths: Mapping[str, Path], console: Console) -> None
     kind, settings = entry(training.problem), training.settings
     policy = new_policy(kind, settings, torch.device("cpu"))
     kept = new_policy(kind, settings, torch.device("cpu"))
-    generator = torch.Generator().manual_seed(settings.validation.seed)
+    generator = torch.Generator().manual_seed(VALIDATION_SEED)
     events = self_improve_events(
         settings.training_problem,
         policy,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gumbeldore.errors import ContractError as ContractError
     from gumbeldore.errors import GumbeldoreError as GumbeldoreError
     from gumbeldore.errors import SettingsError as SettingsError
+    from gumbeldore.evaluation.comparing import evaluate as evaluate
     from gumbeldore.io.policy_files import load_policy as load_policy
     from gumbeldore.io.policy_files import save_policy as save_policy
     from gumbeldore.parallel.cluster import Cluster as Cluster
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 HOMES = {
     "conformance": ["check_problem"],
     "errors": ["CheckpointError", "ContractError", "GumbeldoreError", "SettingsError"],
+    "evaluation.comparing": ["evaluate"],
     "io.policy_files": ["load_policy", "save_policy"],
     "parallel.cluster": ["Cluster"],
     "policy": ["Network", "Policy"],

@@ -229,7 +229,7 @@ class Problem(ABC, Generic[S]):
 
         `effort` is a number of attempts per item of an instance. The first `kept` actions stay as they are.
         """
-        raise SettingsError(f"`polish` must be 0 for {type(self).__name__}: it has no local search.")
+        raise SettingsError(f"`local_search` must be 0 for {type(self).__name__}: it has no local search.")
 
     def augmentations(self, state: S, count: int, *, seeds: Int[Tensor, " row"]) -> Augmentations[S] | None:
         """Optional: at most `count` augmentations of each instance (one initial row each), drawn by its seed alone; None: there are none.

@@ -15,13 +15,12 @@ from gumbeldore.training import TrainingSettings
 
 TRAINED = [(case, recipe) for case, (problem, _) in CASES.items() for recipe in recipes(problem)]
 OFF = (
-    "polish",
-    "recoveries",
-    "window",
-    "averaging",
+    "local_search",
+    "relabel",
+    "replay_window",
+    "ema",
     "final_learning_rate",
-    "generate_with_best",
-    "dataset_grows",
+    "generating",
 )
 
 
@@ -30,9 +29,9 @@ def test_every_recipe_of_every_case_has_settings(case: str, recipe: str) -> None
     settings, problem = settings_of(case, recipe, seed=3), CASES[case][0]
     routes, best = problem != "jssp", recipe == "all"
     assert settings.training.seed == 3
-    assert settings.training.polish == (0 if recipe == "plain" or (routes and best) else 4)
+    assert settings.training.local_search == (0 if recipe == "plain" or (routes and best) else 4)
     framed = routes and recipe in ("frame", "bounds", "loads", "savings", "all")
-    assert settings.training.window == (8 if framed or recipe == "window" else None)
+    assert settings.training.replay_window == (8 if framed or recipe == "window" else None)
     features = settings.policy.features
     assert ("frame" in features) == framed
     assert ("bounds" in features) == (problem != "cvrp" and recipe in ("bounds", "all"))

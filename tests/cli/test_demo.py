@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_runs import new_run, words
 
-from gumbeldore.cli import demo, main
+from gumbeldore.cli import main
 from gumbeldore.runs.presets import entry
 from gumbeldore.runs.records import as_plain
 
@@ -24,7 +24,7 @@ def calls(monkeypatch) -> list[bool]:
         seen.append(options.resume)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "TrainingRun", run)
+    monkeypatch.setattr("gumbeldore.runs.demonstration.TrainingRun", run)
     return seen
 
 

@@ -14,9 +14,7 @@ import pytest
 from kits import KINDS, KITS, SOLVERS
 from rich.console import Console
 
-from gumbeldore.cli import label as labelling
 from gumbeldore.cli import main
-from gumbeldore.cli.label import choose_solver, label
 from gumbeldore.errors import BusyError, CheckpointError, GumbeldoreError, SettingsError
 from gumbeldore.files import locked
 from gumbeldore.io.instance_files import read_instances
@@ -33,6 +31,8 @@ from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.runs import labelling
+from gumbeldore.runs.labelling import choose_solver, label
 from gumbeldore.solvers.outside import outside
 
 TINY = {"tsp": TSPGenerator(7, 3, 5), "cvrp": CVRPGenerator(5, 12, 3, 5), "jssp": JSSPGenerator(3, 3, 3, 5)}

@@ -118,15 +118,15 @@ def test_the_commit_is_named_with_a_mark_for_changes(tmp_path):
 
 
 def aged(folder: Path) -> None:
-    """A run as it would be if it had been made before features were objects, and before `window` was known."""
+    """A run as it would be if it had been made before features were objects, and before `replay_window` was known."""
     settings = json.loads((folder / "settings.json").read_text())
     state = load_state(folder / "checkpoint.pt")
     for record in (settings, state["run"]):
         assert record["policy"].pop("features") == ["distance-bias"]
         record["policy"] |= {"local": 1, "pointer": 0}
         record["training"] |= {"successor_weight": 0.0}
-        del record["training"]["window"]
-    del state["settings"]["window"]
+        del record["training"]["replay_window"]
+    del state["settings"]["replay_window"]
     state["settings"]["successor_weight"] = 0.0
     (folder / "settings.json").write_text(json.dumps(settings))
     save_state(folder / "checkpoint.pt", state)
@@ -135,7 +135,7 @@ def aged(folder: Path) -> None:
 @pytest.fixture
 def old(tmp_path) -> Path:
     """A run with settings that the preset has changed since."""
-    assert new_run(tmp_path / "old", 2, "--policy.features", "distance-bias", "--training.window", "None") == 0
+    assert new_run(tmp_path / "old", 2, "--policy.features", "distance-bias", "--training.replay-window", "None") == 0
     aged(tmp_path / "old")
     return tmp_path / "old"
 
@@ -147,15 +147,15 @@ def test_a_run_that_is_older_than_a_setting_is_repeated_and_resumed_without_it(o
     assert main(["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]) == 0
     assert len(results(old)) == 3
     settings = json.loads((old / "settings.json").read_text())
-    assert (settings["policy"]["features"], settings["training"]["window"]) == (["distance-bias"], None)
+    assert (settings["policy"]["features"], settings["training"]["replay_window"]) == (["distance-bias"], None)
 
 
 def test_a_run_that_is_older_than_a_setting_is_not_resumed_with_it(old, capsys):
     resume = ["train", "tsp", "--folder", str(old), "--workers", "0", "--resume", "--training.epochs", "3"]
     assert main([*resume, "--policy.features", "frame"]) == 2
     assert "other settings (policy)" in words(capsys.readouterr().err)
-    assert main([*resume, "--training.window", "4"]) == 2
-    assert "other settings (window)" in words(capsys.readouterr().err)
+    assert main([*resume, "--training.replay-window", "4"]) == 2
+    assert "other settings (replay_window)" in words(capsys.readouterr().err)
 
 
 def test_weights_that_are_older_than_features_are_gone_on_with_as_they_are(tmp_path, capsys):

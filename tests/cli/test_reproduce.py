@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from gumbeldore.cli import label as labelling
 from gumbeldore.cli import main
-from gumbeldore.cli import reproduce_steps as steps
 from gumbeldore.reproduction import EXPERIMENTS
+from gumbeldore.reproduction import workshop as steps
+from gumbeldore.runs import labelling
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 

@@ -11,7 +11,7 @@ import pytest
 from generated import pages
 
 from gumbeldore.cli import main
-from gumbeldore.cli.method_names import baseline_named, sampler_named
+from gumbeldore.evaluation.method_names import baseline_named, sampler_named
 from gumbeldore.kits.registry import kit_named
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -115,7 +115,7 @@ def test_more_effort_gives_shorter_tours() -> None:
 def test_training_learns_from_polished_solutions() -> None:
     problem = TSP(12)
     validation = problem.generate(4, generator=torch.Generator().manual_seed(1))
-    settings = TrainingSettings(epochs=1, instances=24, batches=1, batch_size=8, polish=5)
+    settings = TrainingSettings(epochs=1, instances=24, batches=1, batch_size=8, local_search=5)
     (polished,) = self_improve(problem, TSPPolicy(16, 1, 2, 32), WithReplacement(1), validation=validation, settings=settings)
     state = problem.generate(24, generator=torch.Generator().manual_seed(0))
     (group,) = polished.checkpoint()["dataset"] or [None]
@@ -137,10 +137,10 @@ def _untrained(problem: TSP, state) -> float:
 def test_a_problem_without_a_local_search_says_so() -> None:
     problem = Gomoku()
     state = problem.generate(1, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(SettingsError, match="`polish` must be 0 for Gomoku: it has no local search"):
+    with pytest.raises(SettingsError, match="`local_search` must be 0 for Gomoku: it has no local search"):
         problem.local_search(state, torch.zeros(1, 9, dtype=torch.long), effort=1, seeds=torch.zeros(1, dtype=torch.long))
 
 
-def test_negative_polish_is_refused() -> None:
-    with pytest.raises(SettingsError, match="`polish` must be at least 0"):
-        TrainingSettings(polish=-1)
+def test_negative_attempts_are_refused() -> None:
+    with pytest.raises(SettingsError, match="`local_search` must be at least 0"):
+        TrainingSettings(local_search=-1)

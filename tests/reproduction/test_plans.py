@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gumbeldore.cli.method_names import sampler_named
-from gumbeldore.cli.reproduce_steps import settings_of
 from gumbeldore.errors import SettingsError
+from gumbeldore.evaluation.method_names import sampler_named
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.reproduction import EXPERIMENTS, SCALES, Evaluate, Expert, Imitate, Instances, Label, Method, Plan, Train
 from gumbeldore.reproduction.steps import digest, train_with_checkpoint
+from gumbeldore.reproduction.workshop import settings_of
 from gumbeldore.runs.presets import SUPERVISED
 
 FEW = Instances("few", standard="tsp20", first=2)
@@ -102,13 +102,10 @@ def test_no_training_goes_beyond_the_paper_unseen(what):
         for step in plan.steps:
             if isinstance(step, Train | Imitate):
                 used = settings_of(step).training
-                assert (used.polish, used.recoveries, used.successor_weight) == (0, 0, 0), step.name
+                assert (used.local_search, used.relabel, used.successor_weight) == (0, 0, 0), step.name
                 assert used.final_learning_rate is None
-                assert (
-                    not used.averaging
-                    or f"beyond the paper, a running mean of the weights (averaging {used.averaging})" in plan.caption
-                )
-                assert not used.averaging or scale == "cpu", step.name
+                assert not used.ema or f"beyond the paper, a running mean of the weights (ema {used.ema})" in plan.caption
+                assert not used.ema or scale == "cpu", step.name
 
 
 def test_the_paper_scale_is_the_setting_of_the_paper():

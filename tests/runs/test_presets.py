@@ -42,7 +42,7 @@ def test_every_preset_survives_the_way_through_json(entry, preset):
 @pytest.mark.parametrize("entry", [e for e in CATALOGUE.values() if "supervised" in e.presets()], ids=lambda e: e.name)
 def test_the_papers_supervised_settings_are_the_papers(entry):
     paper = entry.settings("supervised").training
-    assert (paper.learning_rate, paper.final_learning_rate, paper.gradient_norm) == (1e-4, None, 1.0)
+    assert (paper.learning_rate, paper.final_learning_rate) == (1e-4, None)
     assert (paper.patience, paper.batches) == (100, 1000)
     assert paper.batch_size == (512 if entry.name == "jssp" else 1024)
     assert paper.epochs > 4500  # patience ends it
@@ -68,7 +68,7 @@ def test_the_papers_cvrp_settings_are_the_papers():
 def test_what_the_paper_does_not_have_is_off_in_its_settings(name):
     paper = CATALOGUE[name].settings("paper")
     training = paper.training
-    assert (training.polish, training.averaging, paper.stages) == (0, 0.0, ())
+    assert (training.local_search, training.ema, paper.stages) == (0, 0.0, ())
     assert as_plain(paper.policy).get("features", []) == []
 
 
@@ -92,7 +92,7 @@ def test_the_papers_gomoku_settings_are_the_papers():
     assert (sampler.beam_width, sampler.rounds, sampler.sigma, sampler.nucleus) == (32, 10, 5.0, (1.0, 1.0))
     assert sampler.advantage is outcome
     assert entry.select is random_winner
-    assert (training.generate_with_best, training.dataset_grows) == (False, False)
+    assert (training.generating, training.replay_window) == ("current", 1)
     assert (training.instances, training.batches, training.batch_size) == (81, 100, 32)
     starts = paper.validation_problem.generate(paper.validation.instances, generator=seeded(0)).board
     assert len(starts.unique(dim=0)) == 81

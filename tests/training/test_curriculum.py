@@ -13,7 +13,7 @@ from gumbeldore.policies import TSPPolicy
 from gumbeldore.problems import TSP
 from gumbeldore.training import greedy_objective
 
-SETTINGS = TrainingSettings(epochs=5, instances=6, batches=2, batch_size=8, learning_rate=1e-3, averaging=0.5)
+SETTINGS = TrainingSettings(epochs=5, instances=6, batches=2, batch_size=8, learning_rate=1e-3, ema=0.5)
 
 
 def fresh() -> TSPPolicy:
@@ -52,7 +52,7 @@ def test_the_next_stage_has_its_own_instances_and_learning_rate() -> None:
 
 
 def test_a_window_moves_on_into_the_next_stage() -> None:
-    settings = TrainingSettings(epochs=4, instances=4, batches=1, batch_size=4, window=2, generate_with_best=False)
+    settings = TrainingSettings(epochs=4, instances=4, batches=1, batch_size=4, replay_window=2, generating="current")
     sizes = [
         {group["coordinates"].shape[1] for group in epoch.checkpoint()["dataset"]}
         for epoch in run(fresh(), staged(epochs=2), settings)
@@ -85,7 +85,7 @@ def test_patience_counts_in_the_last_stage_only() -> None:
 
 
 def test_averaged_weights_are_the_running_mean() -> None:
-    settings = TrainingSettings(epochs=1, instances=4, batches=1, batch_size=4, learning_rate=1e-2, averaging=0.9)
+    settings = TrainingSettings(epochs=1, instances=4, batches=1, batch_size=4, learning_rate=1e-2, ema=0.9)
     policy = fresh()
     (epoch,) = run(policy, [], settings)
     saved, before = epoch.checkpoint(), fresh().state_dict()
@@ -96,7 +96,7 @@ def test_averaged_weights_are_the_running_mean() -> None:
 
 
 def test_the_averaged_policy_is_the_one_that_is_judged() -> None:
-    settings = TrainingSettings(epochs=1, instances=6, batches=4, batch_size=8, learning_rate=1e-2, averaging=0.9)
+    settings = TrainingSettings(epochs=1, instances=6, batches=4, batch_size=8, learning_rate=1e-2, ema=0.9)
     (epoch,) = run(fresh(), [], settings)
     judged = fresh()
     judged.load_state_dict(epoch.checkpoint()["averaged"])
@@ -105,6 +105,6 @@ def test_the_averaged_policy_is_the_one_that_is_judged() -> None:
     assert epoch.validation == pytest.approx(expected, abs=1e-6)
 
 
-def test_averaging_must_be_less_than_one() -> None:
-    with pytest.raises(SettingsError, match="`averaging` must lie in 0"):
-        TrainingSettings(averaging=1.0)
+def test_the_share_of_a_running_mean_must_be_less_than_one() -> None:
+    with pytest.raises(SettingsError, match="`ema` must lie in 0"):
+        TrainingSettings(ema=1.0)

@@ -62,7 +62,7 @@ def test_what_is_computed_ahead_fails_where_it_is_asked_for():
 
 def test_tf32_is_set_for_a_training_and_put_back():
     before = torch.backends.cuda.matmul.allow_tf32
-    with TrainingSettings(tf32=True).precision.products():
+    with TrainingSettings(precision="tf32").arithmetic.products():
         assert torch.backends.cuda.matmul.allow_tf32
     assert torch.backends.cuda.matmul.allow_tf32 == before
 

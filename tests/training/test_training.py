@@ -89,7 +89,7 @@ def test_the_best_policy_generates_and_the_dataset_grows_until_it_improves():
 
 
 def test_a_window_keeps_the_solutions_of_the_last_epochs_whatever_improves():
-    settings = TrainingSettings(epochs=6, instances=10, batches=2, batch_size=8, learning_rate=0.02, window=3)
+    settings = TrainingSettings(epochs=6, instances=10, batches=2, batch_size=8, learning_rate=0.02, replay_window=3)
     epochs = list(self_improve(TSP(CITIES), fresh_policy(), SAMPLER, validation=validation(), settings=settings))
     assert [epoch.dataset_size for epoch in epochs] == [10, 20, 30, 30, 30, 30]
     assert any(epoch.improved for epoch in epochs)
@@ -101,7 +101,7 @@ def test_a_run_with_a_window_resumes_bit_for_bit():
     def run(policy, settings, resume=None):
         return list(self_improve(TSP(CITIES), policy, SAMPLER, validation=validation(), settings=settings, resume=resume))
 
-    settings, whole, halves = replace(SETTINGS, epochs=4, window=2), fresh_policy(), fresh_policy()
+    settings, whole, halves = replace(SETTINGS, epochs=4, replay_window=2), fresh_policy(), fresh_policy()
     run(whole, settings)
     saved = copy.deepcopy(run(halves, replace(settings, epochs=2))[-1].checkpoint())
     again = fresh_policy()
@@ -110,7 +110,7 @@ def test_a_run_with_a_window_resumes_bit_for_bit():
     assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("wrong", [{"window": 0}, {"window": 2, "dataset_grows": False}])
+@pytest.mark.parametrize("wrong", [{"replay_window": 0}, {"replay_window": -1}])
 def test_a_window_that_makes_no_sense_is_refused(wrong):
     with pytest.raises(SettingsError, match="`window`"):
         TrainingSettings(**wrong)
@@ -133,7 +133,13 @@ def test_sampling_uses_the_best_policy_unless_told_otherwise(monkeypatch, with_b
     policy = fresh_policy()
     initial = copy.deepcopy(policy.state_dict())
     settings = TrainingSettings(
-        epochs=2, instances=4, batches=3, batch_size=8, learning_rate=0.1, generate_with_best=with_best, dataset_grows=with_best
+        epochs=2,
+        instances=4,
+        batches=3,
+        batch_size=8,
+        learning_rate=0.1,
+        generating="best" if with_best else "current",
+        replay_window=None if with_best else 1,
     )
     epochs = list(self_improve(TSP(CITIES), policy, Recording(4, 1), validation=validation(), settings=settings))
     unchanged = all(torch.equal(initial[name], seen[-1][name]) for name in initial)

@@ -57,6 +57,7 @@ COMMANDS = (
     "generate",
     "label",
     "check",
+    "new",
     "status",
     "report",
     "import",

@@ -10,11 +10,10 @@ import tyro
 from rich.console import Console
 
 from gumbeldore.cli.problem_argument import take_entry
-from gumbeldore.errors import GumbeldoreError, SettingsError, require
-from gumbeldore.files import check_writable, remove_parts
-from gumbeldore.io.instance_files import write_instances
+from gumbeldore.io.instance_files import check_out, write_instances
 from gumbeldore.kits.instances import InstanceSet
-from gumbeldore.kits.kit import InstanceGenerator, Kit
+from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.random_instances import chosen, generated
 
 R = TypeVar("R")
 
@@ -52,33 +51,5 @@ def generate(kit: Kit, settings: GenerateSettings[Any], console: Console | None 
     return instances
 
 
-def check_out(out: Path) -> None:
-    """Raises unless the file can be written: before the work, not after it."""
-    require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name!r}.")
-    require(not out.exists(), f"{out} exists already. Delete it, or choose another --out.")
-    check_writable(out.parent, "--out")
-    remove_parts(out.parent, [out.name])
-
-
-def generated(recipe: InstanceGenerator) -> InstanceSet:
-    """The instances of a recipe; an error if they are too many for the memory, or for an array."""
-    try:
-        return recipe.generate()
-    except GumbeldoreError:
-        raise
-    except (MemoryError, ValueError, OverflowError) as error:  # numpy's
-        raise SettingsError("These are too many, or too large, instances for the memory: ask for fewer at once.") from error
-
-
 def standard_sets(kit: Kit) -> str:
     return f"Standard test sets: {', '.join(kit.standard) or 'none'}."
-
-
-def chosen(kit: Kit, recipe: Any, standard: str | None) -> InstanceGenerator:
-    """The recipe, or the standard set that is asked for by name."""
-    if standard is None:
-        return recipe
-    known = kit.standard
-    require(standard in known, f"`standard` must be one of {', '.join(known) or 'none'}, got {standard!r}.")
-    require(recipe == type(recipe)(), "`standard` names a whole set: leave out the other options that say what to generate.")
-    return known[standard]

@@ -12,14 +12,14 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
 
-from gumbeldore.cli.reproduce_costs import Estimates, described, hours
-from gumbeldore.cli.reproduce_steps import Workshop
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.files import check_writable, locked
 from gumbeldore.reproduction import EXPERIMENTS, Experiment, Plan, Table
+from gumbeldore.reproduction.estimates import Estimates, described, hours
 from gumbeldore.reproduction.figures import draw
 from gumbeldore.reproduction.results import comma_separated, markdown, write
 from gumbeldore.reproduction.steps import Evaluate, Imitate, Train
+from gumbeldore.reproduction.workshop import Workshop
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gumbeldore.evaluation.report import Report
+from gumbeldore.evaluation.report import Report, Row
 from gumbeldore.figure import colours, saved_figure
 
 ROW, LEAST = 0.28, 2.6
@@ -28,7 +29,7 @@ def draw_report(path: Path, report: Report) -> None:
 
 
 def _draw_gaps(panel: Any, name: str, report: Report, colour: dict[str, Any]) -> None:
-    rows = [row for row in report.rows if row.named == name and not row.failure]
+    rows = [row for row in report.rows if row.named == name and _has_gap(row)]
     for place, row in enumerate(rows):
         low, high = np.nan_to_num([row.gap.mean - row.gap.low, row.gap.high - row.gap.mean]).clip(min=0)
         panel.errorbar(
@@ -46,14 +47,20 @@ def _draw_gaps(panel: Any, name: str, report: Report, colour: dict[str, Any]) ->
     panel.grid(alpha=0.3)
 
 
+def _has_gap(row: Row) -> bool:
+    """Whether there are figures; there is no gap to a best cost of 0."""
+    return not row.failure and math.isfinite(row.gap.mean)
+
+
 def _draw_curves(panel: Any, name: str, report: Report, colour: dict[str, Any]) -> None:
     curves = {curve.method: curve for curve in report.curves if curve.named == name}
-    for row in (row for row in report.rows if row.named == name and not row.failure):
+    for row in (row for row in report.rows if row.named == name and _has_gap(row)):
         if curve := curves.get(row.method):
             panel.plot(curve.evaluations, 100 * curve.gap, marker="o", markersize=4, color=colour[row.method], label=row.method)
         else:
             panel.axhline(100 * row.gap.mean, linestyle="--", linewidth=1, color=colour[row.method], label=row.method)
-    number_by_powers(panel)
+    if panel.lines:
+        number_by_powers(panel)
     panel.set(title="Gap against work", xlabel="policy evaluations per instance", ylabel="mean gap in %")
     panel.grid(alpha=0.3, which="both")
     panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))

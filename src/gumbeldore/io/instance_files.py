@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError, SettingsError, require
-from gumbeldore.files import write_atomically
+from gumbeldore.files import check_writable, remove_parts, write_atomically
 from gumbeldore.kits.instances import CHUNK, InstanceSchema, InstanceSet, Labels
 from gumbeldore.kits.registry import kit_named, kit_names
 
@@ -115,3 +115,11 @@ def _read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, NDA
 
 def _text(array: NDArray[Any] | None) -> str | None:
     return str(array) if array is not None and array.shape == () and array.dtype.kind == "U" else None
+
+
+def check_out(out: Path) -> None:
+    """Raises unless the file can be written: before the work, not after it."""
+    require(out.suffix == ".npz", f"`out` must end in .npz, got {out.name!r}.")
+    require(not out.exists(), f"{out} exists already. Delete it, or choose another --out.")
+    check_writable(out.parent, "--out")
+    remove_parts(out.parent, [out.name])

@@ -131,7 +131,9 @@ class Kit:
     cost: str = "cost"  # what the objective is the negative of; of problems that maximise, what it is
     maximises: bool = False  # the objective is a value (a prize, say) and not the negative of a cost
     select: Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]] | None = None  # what to learn from; None: the best
-    presets: Path | None = None  # a folder with a folder of TOML files per architecture
+    presets: Path | None = (
+        None  # a folder that holds folders of TOML files: NAME, and NAME-ARCHITECTURE for others than the usual one
+    )
     solution_format: SolutionFormat = SolutionFormat()
     instances: InstanceSchema | None = None  # the arrays that instances consist of, in files
     generator: type[Any] | None = None  # an `InstanceGenerator` or `StateGenerator` of random instances
@@ -155,6 +157,11 @@ class Kit:
     def __post_init__(self) -> None:
         require(bool(self.name) and "-" not in self.name.strip("-"), f"A kit's `name` must be one word, got {self.name!r}.")
         require(len(self.architectures) >= 1, f"The kit `{self.name}` must have at least one architecture, got none.")
+
+    @property
+    def usual_problem(self) -> Problem[Any]:
+        """The problem with its usual settings; most problems are their own record."""
+        return self.problem if isinstance(self.problem, Problem) else self.problem.build()
 
     def need(self, what: str, field: str) -> Any:
         """One of the optional fields, or a one-line error that says what the kit lacks."""

@@ -49,9 +49,7 @@ CONTESTS: dict[Scale, Contest] = {
             "validation": {"instances": 4},
         },
     ),
-    "cpu": Contest(
-        4, 100, {"sampler": {"beam_width": 16, "rounds": 4}, "training": {"learning_rate": 1e-3, "averaging": 0.99}}
-    ),
+    "cpu": Contest(4, 100, {"sampler": {"beam_width": 16, "rounds": 4}, "training": {"learning_rate": 1e-3, "ema": 0.99}}),
     "paper": Contest(10, 300),
 }
 
@@ -66,7 +64,7 @@ def plan(scale: Scale) -> Plan:
     less = {
         "smoke": "Scale smoke: one run on a tiny board; the figures mean nothing.",
         "cpu": "Scale cpu: four runs instead of ten, 64 games per opening (4 rounds of 16) instead of 320, learning rate 1e-3, and, "
-        "beyond the paper, a running mean of the weights (averaging 0.99), without which a run at this learning rate stayed at 80 of the 81 openings.",
+        "beyond the paper, a running mean of the weights (ema 0.99), without which a run at this learning rate stayed at 80 of the 81 openings.",
         "paper": "Scale paper: ten runs, 320 games per opening, learning rate 2e-4 (the paper does not name its own).",
     }
     return Plan(tuple(steps), f"{less[scale]} Epochs until white wins from every opening greedily; at most {contest.epochs}.")

@@ -86,14 +86,3 @@ def counter(console: Console, what: str, done: int, total: int) -> Iterator[Call
 def _restart_when_new(progress: Progress, task: TaskID, phase: str) -> None:
     if progress.tasks[task].description != phase:
         progress.reset(task)
-
-
-def line(epoch: Epoch) -> str:
-    """What is left of an epoch on the screen."""
-    star = " [green]new best[/green]" if epoch.improved else ""
-    seconds = sum(epoch.seconds.values())
-    stage = f" (stage {epoch.stage})" if epoch.stage > 1 else ""
-    sampled = "" if epoch.sampled is None else f"  sampled {-epoch.sampled:.4f}"
-    return (
-        f"epoch {epoch.index:4d}{stage}  loss {epoch.loss:.4f}{sampled}  greedy {-epoch.validation:.4f}  {seconds:.1f} s{star}"
-    )

@@ -13,6 +13,7 @@ from gumbeldore.files import LOCK, check_writable, locked, remove_parts, write_a
 from gumbeldore.io.policy_files import POLICY
 from gumbeldore.runs.heartbeat import FILE as PROGRESS
 from gumbeldore.runs.records import as_plain, merged, read_settings
+from gumbeldore.runs.renamed import renewed
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.training.checkpoint import NEWEST, PREVIOUS, Checkpoints, read_metrics
 
@@ -63,7 +64,8 @@ class RunFolder:
         """The newest checkpoint that is whole, and what to tell about it."""
         if self.checkpoints.exist:
             try:
-                return self.checkpoints.load()
+                saved, note = self.checkpoints.load()
+                return _renewed(saved), note
             except CheckpointError as error:
                 raise CheckpointError(
                     f"{error} The run cannot go on; choose another --folder for a new one{self._way_on}."
@@ -81,7 +83,7 @@ class RunFolder:
             return read_settings(self / SETTINGS)
         except SettingsError:
             with suppress(CheckpointError):
-                return self.checkpoints.load()[0].get(RUN) or {}
+                return _renewed(self.checkpoints.load()[0]).get(RUN) or {}
             if (self / SETTINGS).exists():
                 raise
         return {}
@@ -132,6 +134,16 @@ class RunFolder:
                 (self / name).unlink(missing_ok=True)
             remove_parts(self.path, (*FILES, *others))
             (self / LOCK).unlink(missing_ok=True)
+
+
+def _renewed(saved: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint with its settings as this version names them."""
+    changes: dict[str, Any] = {}
+    if isinstance(saved.get(RUN), Mapping):
+        changes[RUN] = renewed(saved[RUN])
+    if isinstance(saved.get("settings"), Mapping):
+        changes["settings"] = renewed({"training": saved["settings"]})["training"]
+    return {**saved, **changes}
 
 
 def _without_rates(setting: Any) -> Any:

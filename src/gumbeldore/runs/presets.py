@@ -24,7 +24,15 @@ USUAL = "small"
 
 LAPTOP = {
     "sampler": {"beam_width": 16, "rounds": 2, "sigma": 1.0},
-    "training": {"epochs": 30, "instances": 100, "batches": 100, "batch_size": 128, "part_size": 64, "learning_rate": 1e-3},
+    "training": {
+        "include_greedy": True,
+        "epochs": 30,
+        "instances": 100,
+        "batches": 100,
+        "batch_size": 128,
+        "part_size": 64,
+        "learning_rate": 1e-3,
+    },
     "validation": {"instances": 200},
 }
 """The settings of a kit that brings no preset called small: minutes on a laptop."""

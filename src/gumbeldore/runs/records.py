@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gumbeldore.errors import SettingsError, notice, require
+from gumbeldore.runs.renamed import renewed
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read as {path.suffix[1:].upper()}: {error}") from error
     require(isinstance(content, dict), f"{path} must hold a table of settings, got {type(content).__name__}.")
-    return content
+    return renewed(content, str(path))
 
 
 def merged(base: T, changes: Mapping[str, Any], where: str = "") -> T:

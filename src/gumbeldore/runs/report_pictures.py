@@ -13,7 +13,8 @@ from gumbeldore.kits.instances import row_arrays
 from gumbeldore.runs.folders import RunRecord
 from gumbeldore.runs.page import Picture
 from gumbeldore.runs.presets import Entry
-from gumbeldore.runs.settings import RunSettings
+from gumbeldore.runs.renamed import renewed
+from gumbeldore.runs.settings import VALIDATION_SEED, RunSettings
 from gumbeldore.search.samplers import Greedy
 
 
@@ -41,13 +42,14 @@ def solved_pictures(run: RunRecord, entry: Entry, count: int, seed: int) -> list
 
 
 def _settings(run: RunRecord, entry: Entry) -> RunSettings:
-    own = {key: run.settings[key] for key in RunSettings.__dataclass_fields__ if key in run.settings}
+    known = renewed(run.settings)
+    own = {key: known[key] for key in RunSettings.__dataclass_fields__ if key in known}
     return entry.recorded(own)
 
 
 def _instances(settings: RunSettings, count: int) -> Any:
     """The first of those on which the run is judged."""
-    generator = torch.Generator().manual_seed(settings.validation.seed)
+    generator = torch.Generator().manual_seed(VALIDATION_SEED)
     state = settings.validation_problem.generate(settings.validation.instances, generator=generator)
     return state.rows(slice(0, count)).compact()
 

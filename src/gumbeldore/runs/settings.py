@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,10 @@ from gumbeldore.problem import Problem
 from gumbeldore.runs.records import merged
 from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.training import TrainingSettings
-from gumbeldore.training.settings import check_seed
+
+
+VALIDATION_SEED = 4321
+"""Of the instances on which runs are judged: the same ones for all."""
 
 
 @dataclass(frozen=True)
@@ -19,12 +23,10 @@ class ValidationSettings:
     """The instances on which the greedy policy is judged after every epoch."""
 
     instances: int = 1000
-    seed: int = 4321
     problem: dict[str, int] = field(default_factory=dict)  # settings of the problem in which they differ from it
 
     def __post_init__(self) -> None:
         require(self.instances >= 1, f"`validation.instances` must be at least 1, got {self.instances}.")
-        check_seed(self.seed, "validation.seed")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class StageSettings:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "epochs", "stalled", "minutes"):
             value = getattr(self, name)
-            require(value is None or value > 0, f"`stages.{name}` must be above 0, or left out, got {value}.")
+            require(value is None or 0 < value < math.inf, f"`stages.{name}` must be above 0, or left out, got {value}.")
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,13 @@ class RunSettings:
         return built(self.problem)
 
     @property
+    def validation_settings(self) -> Any:
+        """The settings of the problem on which the run is judged."""
+        return merged(self.problem, self.validation.problem, "validation.problem.")
+
+    @property
     def validation_problem(self) -> Problem[Any]:
-        return built(merged(self.problem, self.validation.problem, "validation.problem."))
+        return built(self.validation_settings)
 
 
 def _never_ends(stage: StageSettings) -> bool:

@@ -18,16 +18,17 @@ from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.devices import pick_device, pick_workers
 from gumbeldore.parallel.ranks import joined, ranks
 from gumbeldore.policy import Network
-from gumbeldore.runs.bars import bars, line
+from gumbeldore.runs.bars import bars
 from gumbeldore.runs.board import board
 from gumbeldore.runs.environment import environment
 from gumbeldore.runs.folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.runs.heartbeat import Heartbeat
+from gumbeldore.runs.news import News
 from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.recorder import Recorder
 from gumbeldore.runs.records import as_plain
-from gumbeldore.runs.settings import RunSettings, StageSettings
+from gumbeldore.runs.settings import VALIDATION_SEED, RunSettings, StageSettings
 from gumbeldore.runs.weights import file_hash, new_policy, start_from
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
 from gumbeldore.training.dataset import Dataset
@@ -154,7 +155,7 @@ class Session:
         """Shows and records what happens, and returns how it ended. Files are written from the first event on: then a checkpoint fits."""
         settings, options = self.settings, self.options
         began, done, epochs = time.monotonic(), recorder.saved_epoch, settings.training.epochs
-        seeds = {"training": settings.training.seed, "validation": settings.validation.seed}
+        seeds = {"training": settings.training.seed, "validation": VALIDATION_SEED}
         last = done
         if done >= epochs:
             events = iter(())  # without starting workers
@@ -163,16 +164,17 @@ class Session:
             Heartbeat(recorder.folder.path, epochs, done) as beat,
             board(recorder.folder.path, done, options.tensorboard) as log,
         ):
+            news = News(settings, options.console, sampling=self.labels is None)
             for number, event in enumerate(events):
                 if number == 0:
                     recorder.begin(saved, environment(seeds, options.place, options.pool))
                 show(event)
                 beat(event)
                 log(event)
+                news(event)
                 if isinstance(event, Epoch):
                     last = event.index
                     recorder.keep(event)
-                    options.console.print(line(event), highlight=False)
                     recorder.draw()
                 yield event
                 if isinstance(event, Epoch) and last < epochs and options.max_seconds is not None:
@@ -187,7 +189,7 @@ class Session:
 
 def validation_instances(settings: RunSettings, device: torch.device) -> Any:
     """The instances on which a run, or a stage of it, is judged."""
-    generator = torch.Generator().manual_seed(settings.validation.seed)
+    generator = torch.Generator().manual_seed(VALIDATION_SEED)
     return settings.validation_problem.generate(settings.validation.instances, generator=generator, device=device)
 
 

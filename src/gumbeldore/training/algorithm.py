@@ -38,7 +38,9 @@ class Epoch:
     index: int  # from 1
     stage: int  # of the curriculum, from 1
     loss: float
-    sampled: float | None  # what was selected, and polished, of this epoch's instances; None in supervised training
+    sampled: (
+        float | None
+    )  # what was selected, and improved by local search, of this epoch's instances; None in supervised training
     validation: float  # greedy, by the current policy
     best_validation: float
     improved: bool
@@ -46,11 +48,17 @@ class Epoch:
     learning_rate: float
     seconds: dict[str, float]
     checkpoint: Callable[[], dict[str, Any]] = field(repr=False)  # call it before asking for the next epoch
+    samples: float | None = (
+        None  # the best samples without the greedy solution, where that is included; of the sampled instances
+    )
+    greedy: float | None = None  # the greedy solutions of the same instances
 
     def metrics(self) -> dict[str, Any]:
         """A line of metrics.jsonl."""
         names = ("loss", "sampled", "validation", "best_validation", "improved", "dataset_size", "learning_rate")
         line = {"epoch": self.index, "stage": self.stage, **{name: getattr(self, name) for name in names}}
+        if self.greedy is not None:
+            line |= {"samples": self.samples, "greedy": self.greedy}
         return {**line, **{f"seconds_{phase}": round(value, 3) for phase, value in self.seconds.items()}}
 
 
@@ -73,7 +81,7 @@ def self_improve(
     machines. Under `torchrun` all ranks call this and share the work (`gumbeldore.parallel.ranks`).
 
     `stages` are a curriculum: instances of one stage after the other, instead of those of `problem` and `validation`. The weights go
-    on; the dataset begins anew unless it is a window, and the best policy so far has to be beaten on the instances of the new stage.
+    on; the dataset begins anew unless it is a replay window, and the best policy so far has to be beaten on the instances of the new stage.
     """
     events = self_improve_events(
         problem,
@@ -152,8 +160,8 @@ def imitate_events(
 @contextmanager
 def working(problem: Problem[S], policy: Network, settings: TrainingSettings, workers: int | Cluster) -> Iterator[Backend[S]]:
     """Those who do the work, until the end."""
-    backend = started(problem, policy, workers, parts=settings.parts, precision=settings.precision)
-    with closing(backend), settings.precision.products():
+    backend = started(problem, policy, workers, parts=settings.parts, precision=settings.arithmetic)
+    with closing(backend), settings.arithmetic.products():
         yield backend
 
 
@@ -198,6 +206,7 @@ def _epochs(training: Training[S], fill: Callable[[], Iterator[Progress]] | None
             learning_rate=training.learning_rate,
             seconds=clock.seconds,
             checkpoint=training.checkpoint,
+            **dict(zip(("samples", "greedy"), training.told.means or (), strict=False)),
         )
 
 

@@ -17,6 +17,7 @@ from gumbeldore.problem import Examples, Problem, S
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
 from gumbeldore.training.cluster_workers import ClusterWorkers
+from gumbeldore.training.greedy import WithGreedy
 from gumbeldore.training.precision import Precision
 from gumbeldore.training.ranked_workers import RankedWorkers
 from gumbeldore.training.workers import Workers
@@ -32,7 +33,7 @@ class Backend(Protocol[S]):
         ...
 
     def sample(
-        self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"], size: int = 16
+        self, sampler: Sampler | WithGreedy, state: S, seeds: Int[Tensor, " batch"], size: int = 16
     ) -> Iterator[tuple[slice, Solutions]]:
         """Solves instances, `size` at a time; yields rows and their solutions in order."""
         ...

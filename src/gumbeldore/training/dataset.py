@@ -13,7 +13,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.problem import Examples, Problem, S, check_weightless, shapes
 
-RECOVERED = 0.8
+RELABELLED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
@@ -92,8 +92,8 @@ class Dataset(Generic[S]):
         return examples
 
     def _draw_group(self, generator: torch.Generator) -> Group[S]:
-        whole, recovered = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))
-        groups = recovered if recovered and float(torch.rand((), generator=generator)) < RECOVERED else whole
+        whole, relabelled = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))
+        groups = relabelled if relabelled and float(torch.rand((), generator=generator)) < RELABELLED else whole
         if len(groups) == 1:
             return groups[0]
         sizes = torch.tensor([float(len(group.actions)) for group in groups])

@@ -19,6 +19,7 @@ from gumbeldore.policy import Network
 from gumbeldore.problem import Examples, S, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
+from gumbeldore.training.greedy import WithGreedy
 from gumbeldore.training.workers import Workers
 
 
@@ -32,7 +33,7 @@ class RankedWorkers(Generic[S]):
         self.local.load(policy)
 
     def sample(
-        self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"], size: int = 16
+        self, sampler: Sampler | WithGreedy, state: S, seeds: Int[Tensor, " batch"], size: int = 16
     ) -> Iterator[tuple[slice, Solutions]]:
         """The pieces are dealt out to the ranks; all get all solutions, a round of pieces at a time."""
         pieces = slices(state.row_count, size)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 import torch
 
@@ -34,43 +35,53 @@ class TrainingSettings:
     batch_size: int = 1024  # examples per gradient step
     learning_rate: float = 2e-4  # Adam
     final_learning_rate: float | None = None  # reached by a cosine over all epochs; None: no decay, as in the paper
-    polish: int = 0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
-    recoveries: int = 0  # prefixes of each sampled solution from which to learn how to go on best (by `polish`); 0: off
-    gradient_norm: float = 1.0  # gradients are clipped to this L2 norm
-    generate_with_best: bool = True  # False: the current policy generates, whether or not it is the best so far
-    dataset_grows: bool = True  # until the validation improves; False: fresh data in every epoch
-    window: int | None = None  # epochs whose solutions are learnt from, improved or not; None: as `dataset_grows` says
-    averaging: float = (
-        0.0  # what a step keeps of the running mean of the weights, which is judged and used instead of them; 0: off
+    local_search: int = (
+        0  # attempts per item of a local search that improves sampled solutions, where the problem has one; 0: off
     )
+    relabel: int = 0  # prefixes of each sampled solution for which `local_search` finds how to go on best (DAgger); 0: off
+    generating: Literal["best", "current"] = "best"  # which policy generates: the best so far, or the current one
+    include_greedy: bool = False  # the greedy solution is among what is sampled; off, as in the paper
+    replay_window: int | None = (
+        None  # epochs whose solutions are learnt from; None: all until the validation improves; 1: fresh ones
+    )
+    ema: float = 0.0  # what a step keeps of the running mean of the weights, which is judged and used instead of them; 0: off
     patience: int | None = None  # stop after this many epochs without improvement
     goal: float | None = None  # stop once the validation is at least this; an objective, so minus a cost
     sampling_batch: int = 16  # instances sampled together, by one worker; changes speed, not results
     part_size: int = 128  # examples of a gradient step that one worker takes at a time
     seed: int = 0
-    bf16: bool = False  # forward passes of gradient steps in 16-bit floats where that is safe: faster on GPUs, less exact
-    tf32: bool = False  # products on NVIDIA GPUs with 10 instead of 23 bits: faster, less exact
+    precision: Literal["float32", "tf32", "bf16"] = "float32"  # coarser arithmetic where a GPU has it: faster, less exact
 
     def __post_init__(self) -> None:
         for name in ("epochs", "instances", "batches", "batch_size", "sampling_batch", "part_size"):
             check_positive(name, getattr(self, name))
-        for name in ("learning_rate", "gradient_norm", "final_learning_rate"):
-            value = getattr(self, name)
-            require(value is None or 0 < value < float("inf"), f"`{name}` must be a positive number, got {value}.")
-        require(self.polish >= 0, f"`polish` must be at least 0 (off), got {self.polish}.")
-        require(self.recoveries >= 0, f"`recoveries` must be at least 0 (off), got {self.recoveries}.")
-        require(
-            self.polish > 0 or self.recoveries == 0,
-            f"`recoveries` needs `polish`, which finds out how to go on, got {self.recoveries} with `polish` = 0.",
-        )
-        require(0 <= self.averaging < 1, f"`averaging` must lie in 0 (off) .. 1, without 1, got {self.averaging}.")
-        require(self.window is None or self.window >= 1, f"`window` must be at least 1, or None, got {self.window}.")
-        require(
-            self.window is None or self.dataset_grows,
-            f"`window` needs `dataset_grows`, which is off, got {self.window}: fresh data in every epoch is a window of 1.",
-        )
+        self._check_rates()
+        self._check_labels()
+        require(0 <= self.ema < 1, f"`ema` must lie in 0 (off) .. 1, without 1, got {self.ema}.")
         require(self.patience is None or self.patience >= 1, f"`patience` must be at least 1 or None, got {self.patience}.")
+        require(self.goal is None or math.isfinite(self.goal), f"`goal` must be a finite number or None, got {self.goal}.")
         check_seed(self.seed)
+
+    def _check_rates(self) -> None:
+        for name in ("learning_rate", "final_learning_rate"):
+            value = getattr(self, name)
+            require(value is None or 0 < value < math.inf, f"`{name}` must be a positive number, got {value}.")
+        final = self.final_learning_rate
+        require(
+            final is None or final <= self.learning_rate,
+            f"`final_learning_rate` must be at most `learning_rate` ({self.learning_rate}), from which it falls, got {final}.",
+        )
+
+    def _check_labels(self) -> None:
+        """What is learnt from."""
+        require(self.local_search >= 0, f"`local_search` must be at least 0 (off), got {self.local_search}.")
+        require(self.relabel >= 0, f"`relabel` must be at least 0 (off), got {self.relabel}.")
+        require(
+            self.local_search > 0 or self.relabel == 0,
+            f"`relabel` needs `local_search`, which finds out how to go on, got {self.relabel} with `local_search` = 0.",
+        )
+        window = self.replay_window
+        require(window is None or window >= 1, f"`replay_window` must be at least 1, or None, got {window}.")
 
     def check_resumes(self, theirs: Mapping[str, Any]) -> None:
         """Raises unless a run that was started with the settings `theirs` may go on with these."""
@@ -87,8 +98,8 @@ class TrainingSettings:
             )
 
     @property
-    def precision(self) -> Precision:
-        return Precision(self.bf16, self.tf32)
+    def arithmetic(self) -> Precision:
+        return Precision(bf16=self.precision == "bf16", tf32=self.precision != "float32")
 
     @property
     def parts(self) -> int:

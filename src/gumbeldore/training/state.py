@@ -21,8 +21,9 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.backend import Backend
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
+from gumbeldore.training.greedy import WithGreedy, apart
 from gumbeldore.training.loss import losses
-from gumbeldore.training.recoveries import objectives, ways_on
+from gumbeldore.training.relabelling import objectives, relabelled
 from gumbeldore.training.settings import Stage, TrainingSettings
 from gumbeldore.training.workers import can_be_cut, trained
 
@@ -44,6 +45,29 @@ class Progress:
     done: int
     total: int
     value: float  # mean sampled objective, loss, or mean greedy objective so far
+
+
+GRADIENT_NORM = 1.0
+"""Gradients are clipped to this L2 norm, as in the paper."""
+
+
+@dataclass
+class Told:
+    """What sampling found beside what is learnt from: sums over instances."""
+
+    samples: float = 0.0  # the best sequence, without the greedy one
+    greedy: float = 0.0
+    instances: int = 0
+
+    def add(self, samples: Float[Tensor, " batch"], greedy: Float[Tensor, " batch"]) -> None:
+        self.samples += samples.sum().item()
+        self.greedy += greedy.sum().item()
+        self.instances += len(greedy)
+
+    @property
+    def means(self) -> tuple[float, float] | None:
+        """Of the best samples, and of the greedy solutions of the same instances; None if these were not asked for."""
+        return (self.samples / self.instances, self.greedy / self.instances) if self.instances else None
 
 
 STAGE = ("stage", "stage_began", "stage_seconds", "averaged_steps")
@@ -71,14 +95,15 @@ class Training(Generic[S]):
     stage_began: int = field(init=False, default=0)  # after this epoch
     stage_seconds: float = field(init=False, default=0.0)
     averaged_steps: int = field(init=False, default=0)
-    averaged: Network = field(init=False)  # the policy itself, unless weights are averaged
+    told: Told = field(init=False, default_factory=Told)  # of the last sampling
+    averaged: Network = field(init=False)  # the policy itself, unless there is a running mean of the weights
     dataset: Dataset[S] = field(init=False, default_factory=Dataset)
     optimizer: torch.optim.Adam = field(init=False)
     generator: torch.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         self.best_policy = copy.deepcopy(self.policy).requires_grad_(False)
-        self.averaged = copy.deepcopy(self.best_policy) if self.settings.averaging else self.policy
+        self.averaged = copy.deepcopy(self.best_policy) if self.settings.ema else self.policy
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.settings.learning_rate)
         self.generator = torch.Generator().manual_seed(self.settings.seed)
 
@@ -107,9 +132,9 @@ class Training(Generic[S]):
         return self.stages[self.stage].is_over(self.epoch - self.stage_began, without, self.stage_seconds)
 
     def next_stage(self) -> Iterator[Progress]:
-        """Goes on with other instances: an empty dataset, unless that is a window, and the best policy so far judged by the new ones."""
+        """Goes on with other instances: an empty dataset, unless that is a replay window, and the best policy so far judged by the new ones."""
         self.stage, self.stage_began, self.stage_seconds = self.stage + 1, self.epoch, 0.0
-        if self.settings.window is None:
+        if self.settings.replay_window is None:
             self.dataset.clear()
         return self.validate(self.best_policy)
 
@@ -121,45 +146,47 @@ class Training(Generic[S]):
 
     def sample(self, sampler: Sampler, select: Select) -> Iterator[Progress]:
         """Lines 5-8 of Algorithm 1: solves fresh instances and adds the selected solutions to the dataset."""
-        generating = self.best_policy if self.settings.generate_with_best else self.averaged
+        self.told = Told()
+        generating = self.best_policy if self.settings.generating == "best" else self.averaged
         state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator)
         seeds = draw_seeds(state.row_count, self.generator)
-        if self.settings.window is not None:
-            self.dataset.grow_older(self.settings.window)
-        elif not self.settings.dataset_grows:
-            self.dataset.clear()
+        if self.settings.replay_window is not None:
+            self.dataset.grow_older(self.settings.replay_window)
         total = 0.0
         self.workers.load(generating)
-        for rows, solutions in self.workers.sample(sampler, state, seeds, self.settings.sampling_batch):
+        asked = WithGreedy(sampler) if self.settings.include_greedy else sampler
+        for rows, solutions in self.workers.sample(asked, state, seeds, self.settings.sampling_batch):
+            if self.settings.include_greedy:
+                self.told.add(*apart(solutions))
             chosen = select(solutions, self.generator)
             row = torch.arange(len(chosen), device=chosen.device)
             actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
             part = state.rows(rows).compact()
-            if self.settings.recoveries:
-                self._recover(part, actions, seeds[rows])
-            if self.settings.polish:
-                actions, objective = self._polished(part, actions, seeds[rows])
+            if self.settings.relabel:
+                self._relabel(part, actions, seeds[rows])
+            if self.settings.local_search:
+                actions, objective = self._searched(part, actions, seeds[rows])
             self.dataset.add(part, actions)
             total += objective.sum().item()
             yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
 
-    def _recover(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
+    def _relabel(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
         """Adds the best ways to go on from some states that the policy came to, the same numbers of steps for all rows.
 
         Solutions lead through good states only. A policy that never sees what its own mistakes leave behind makes more of them.
         """
         shortest = int((actions >= 0).sum(1).min())
-        drawn = (1 + torch.randperm(max(0, shortest - 2), generator=self.generator))[: self.settings.recoveries]
+        drawn = (1 + torch.randperm(max(0, shortest - 2), generator=self.generator))[: self.settings.relabel]
         if len(drawn) == 0:
             return
         steps = sorted(drawn.tolist())
-        better = torch.cat(ways_on(self.problem, state, actions, steps, effort=self.settings.polish, seeds=seeds))
+        better = torch.cat(relabelled(self.problem, state, actions, steps, effort=self.settings.local_search, seeds=seeds))
         rows = torch.arange(state.row_count).repeat(len(steps))
         self.dataset.add(state.rows(rows), better, torch.tensor(steps).repeat_interleave(state.row_count))
 
-    def _polished(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
+    def _searched(self, state: S, actions: Tensor, seeds: Int[Tensor, " row"]) -> tuple[Tensor, Float[Tensor, " row"]]:
         """Better solutions by the problem's local search, and their objectives."""
-        better = self.problem.local_search(state, actions, effort=self.settings.polish, seeds=seeds)
+        better = self.problem.local_search(state, actions, effort=self.settings.local_search, seeds=seeds)
         return better, objectives(self.problem, state, better)
 
     def fit(self) -> Iterator[Progress]:
@@ -184,7 +211,7 @@ class Training(Generic[S]):
         """Waits for the loss and clips its gradient; an error with all that reproduces it where they are no numbers."""
         try:
             loss = wait()
-            norm = nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.gradient_norm).item()
+            norm = nn.utils.clip_grad_norm_(self.policy.parameters(), GRADIENT_NORM).item()
             if math.isfinite(loss) and math.isfinite(norm):
                 return loss
             found = f"loss {loss}, gradient norm {norm}."
@@ -202,7 +229,7 @@ class Training(Generic[S]):
         """Begins with the gradient of the mean loss; the result puts it into the policy's parameters and returns the loss."""
         if not can_be_cut(self.policy):
             self.optimizer.zero_grad(set_to_none=True)
-            with self.settings.precision.forward(self.device):
+            with self.settings.arithmetic.forward(self.device):
                 wanted, shown = losses(self.problem, self.policy, examples.to(self.device))
             wanted.mean().backward()
             return shown.mean().item
@@ -219,10 +246,10 @@ class Training(Generic[S]):
 
     def _average(self) -> None:
         """Moves the mean of the weights; it is young at first, so that it does not remember the start."""
-        if not self.settings.averaging:
+        if not self.settings.ema:
             return
         self.averaged_steps += 1
-        keep = min(self.settings.averaging, self.averaged_steps / (self.averaged_steps + 10))
+        keep = min(self.settings.ema, self.averaged_steps / (self.averaged_steps + 10))
         with torch.no_grad():
             for mean, weight in zip(self.averaged.state_dict().values(), self.policy.state_dict().values(), strict=True):
                 if mean.is_floating_point():
@@ -245,10 +272,10 @@ class Training(Generic[S]):
             yield Progress(self.epoch, "validating", rows.stop, count, total / rows.stop)
 
     def judge(self, value: float) -> bool:
-        """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset, unless that is a window or given."""
+        """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset, unless that is a replay window or given."""
         if not value > self.best_validation:
             return False
-        if self.settings.window is None and not self.dataset_is_given:
+        if self.settings.replay_window is None and not self.dataset_is_given:
             self.dataset.clear()
         self.best_policy.load_state_dict(self.averaged.state_dict())
         self.best_validation, self.best_epoch = value, self.epoch
@@ -261,7 +288,7 @@ class Training(Generic[S]):
             "epoch": self.epoch,
             "stage": {name: getattr(self, name) for name in STAGE},
             "policy": self.policy.state_dict(),
-            "averaged": self.averaged.state_dict() if self.settings.averaging else {},
+            "averaged": self.averaged.state_dict() if self.settings.ema else {},
             "best_policy": self.best_policy.state_dict(),
             "best_validation": self.best_validation,
             "best_epoch": self.best_epoch,
@@ -289,7 +316,7 @@ class Training(Generic[S]):
         for name in STAGE:
             setattr(self, name, saved.get("stage", {}).get(name, getattr(self, name)))
         self.policy.load_state_dict(self.policy.upgraded_weights(saved["policy"]))
-        if self.settings.averaging:
+        if self.settings.ema:
             self.averaged.load_state_dict(self.policy.upgraded_weights(saved["averaged"]))
         self.best_policy.load_state_dict(self.policy.upgraded_weights(saved["best_policy"]))
         self.optimizer.load_state_dict(saved["optimizer"])

@@ -27,6 +27,7 @@ from gumbeldore.policy import Network, rows_within
 from gumbeldore.problem import Examples, Problem, S, precise, slices
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solutions import Solutions
+from gumbeldore.training.greedy import WithGreedy
 from gumbeldore.training.loss import losses
 from gumbeldore.training.precision import Precision
 
@@ -70,7 +71,7 @@ class Replica(Generic[S]):
         name, arguments = task
         return getattr(self, name)(*arguments)
 
-    def sample(self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"]) -> Solutions:
+    def sample(self, sampler: Sampler | WithGreedy, state: S, seeds: Int[Tensor, " batch"]) -> Solutions:
         """Solutions on the device of the instances, wherever they are found."""
         solutions = sampler(self.problem, self.policy, state.to(self.device), seeds=seeds)
         return solutions.to(state.device)
@@ -133,7 +134,7 @@ class Workers(Generic[S]):
             torch.cat([tensor.detach().flatten() for tensor in _floats(policy)], out=self._weights)
 
     def sample(
-        self, sampler: Sampler, state: S, seeds: Int[Tensor, " batch"], size: int = 16
+        self, sampler: Sampler | WithGreedy, state: S, seeds: Int[Tensor, " batch"], size: int = 16
     ) -> Iterator[tuple[slice, Solutions]]:
         """Solves instances, `size` at a time; yields rows and their solutions in order."""
         pieces, home = slices(state.row_count, size), state.device

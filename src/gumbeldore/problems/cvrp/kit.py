@@ -49,16 +49,13 @@ class Deliveries:
 
     customers: int | tuple[int, ...] = 100
     capacity: int | tuple[int, ...] = 50  # of the vehicle; two numbers: uniform between them; more: several ranges
-    nearest: int | None = None  # allows only so many nearest customers, for inference
     order: Literal["fullest", "given"] = "fullest"  # which subtour comes next in training examples
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(
-            CVRP(customers, self.capacity, self.nearest, self.order) for customers in numbers("customers", self.customers)
-        )
+        return any_of(CVRP(customers, self.capacity, order=self.order) for customers in numbers("customers", self.customers))
 
 
 @dataclass(frozen=True)

@@ -50,13 +50,12 @@ class Tours:
     """Random cities. Several numbers of them: each epoch draws one."""
 
     cities: int | tuple[int, ...] = 100
-    nearest: int | None = None  # allows only so many nearest cities, for inference
 
     def __post_init__(self) -> None:
         self.build()  # raises where a value is out of range
 
     def build(self) -> Problem[Any]:
-        return any_of(TSP(cities, self.nearest) for cities in numbers("cities", self.cities))
+        return any_of(TSP(cities) for cities in numbers("cities", self.cities))
 
 
 def verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:

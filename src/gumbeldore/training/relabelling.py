@@ -1,4 +1,4 @@
-"""How to go on best from states that a policy came to itself, good or not."""
+"""DAgger relabelling (Ross, Gordon and Bagnell 2011): how to go on best from states that a policy came to itself, good or not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from gumbeldore.problem import Problem, S, replay
 
 
-def ways_on(
+def relabelled(
     problem: Problem[S],
     state: S,
     actions: Int[Tensor, "row depth"],

@@ -18,7 +18,7 @@ from gumbeldore.problem import Problem, replay
 from gumbeldore.problems import CVRP, JSSP, TSP
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.training.dataset import Dataset
-from gumbeldore.training.recoveries import ways_on
+from gumbeldore.training.relabelling import relabelled
 
 pytestmark = pytest.mark.skipif(not compiling.available(), reason="the local search is not compiled")
 
@@ -184,7 +184,7 @@ def test_the_next_route_is_the_fullest_from_either_end() -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_training_recovers_and_resumes_bit_for_bit(name: str) -> None:
     problem = PROBLEMS[name]
-    settings = TrainingSettings(epochs=2, instances=6, batches=4, batch_size=8, learning_rate=1e-3, polish=2, recoveries=3)
+    settings = TrainingSettings(epochs=2, instances=6, batches=4, batch_size=8, learning_rate=1e-3, local_search=2, relabel=3)
     validation = problem.generate(4, generator=torch.Generator().manual_seed(9))
 
     def run(resume=None):
@@ -209,7 +209,7 @@ def test_ways_to_go_on_from_one_solution_learn_from_each_other(name: str) -> Non
     problem = PROBLEMS[name]
     state, actions = solved(problem, 30)
     steps = list(range(1, actions.shape[1] - 1))
-    found = ways_on(problem, state, actions, steps, effort=1, seeds=torch.arange(30))
+    found = relabelled(problem, state, actions, steps, effort=1, seeds=torch.arange(30))
     value = [values(problem, state, solution) for solution in found]
     agreed = 0
     for index, kept in enumerate(steps):
@@ -223,7 +223,7 @@ def test_ways_to_go_on_from_one_solution_learn_from_each_other(name: str) -> Non
     assert agreed > 10
 
 
-def test_a_dataset_keeps_whole_solutions_and_recoveries_apart() -> None:
+def test_a_dataset_keeps_whole_and_relabelled_solutions_apart() -> None:
     problem = TSP(9)
     state, actions = solved(problem, 4)
     dataset: Dataset = Dataset()
@@ -239,6 +239,6 @@ def test_a_dataset_keeps_whole_solutions_and_recoveries_apart() -> None:
     assert sum(count in (2, 5) for count in left[0]) >= 20
 
 
-def test_recoveries_without_polish_are_refused() -> None:
-    with pytest.raises(SettingsError, match="`recoveries` needs `polish`"):
-        TrainingSettings(recoveries=2)
+def test_relabelling_without_local_search_is_refused() -> None:
+    with pytest.raises(SettingsError, match="`relabel` needs `local_search`"):
+        TrainingSettings(relabel=2)

@@ -8,16 +8,16 @@ from typing import Any
 
 import torch
 
-from gumbeldore.cli.label import choose_solver
-from gumbeldore.cli.method_names import sampler_named
-from gumbeldore.cli.reproduce_steps import Workshop, chosen_instances, limit_of, settings_of
 from gumbeldore.evaluation import PolicyMethod
+from gumbeldore.evaluation.method_names import sampler_named
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.policy import Network
 from gumbeldore.problem import Problem
 from gumbeldore.reproduction import Evaluate, Imitate, Instances, Label, Plan, Step, Train
 from gumbeldore.reproduction.costs import Cost, Rollout, rollout, sequences, training
+from gumbeldore.reproduction.workshop import Workshop, chosen_instances, limit_of, settings_of
+from gumbeldore.runs.labelling import choose_solver
 from gumbeldore.runs.presets import entry
 
 

@@ -17,20 +17,20 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from gumbeldore.cli.generate import generated
-from gumbeldore.cli.label import label
-from gumbeldore.cli.method_names import sampler_named
 from gumbeldore.evaluation import Evaluation, NamedSet, PolicyMethod, Report
+from gumbeldore.evaluation.method_names import sampler_named
 from gumbeldore.files import write_atomically
 from gumbeldore.io.instance_files import read_instances
 from gumbeldore.io.policy_files import POLICY, load_policy
 from gumbeldore.kits.instances import InstanceSet
+from gumbeldore.kits.random_instances import generated
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.kits.solver import Limit
 from gumbeldore.policy import Network
 from gumbeldore.reproduction import Evaluate, Expert, Imitate, Instances, Label, Results, Step, Train
 from gumbeldore.reproduction.steps import digest
 from gumbeldore.runs.folder import METRICS, RunFolder
+from gumbeldore.runs.labelling import label
 from gumbeldore.runs.options import RunOptions
 from gumbeldore.runs.presets import Entry, entry
 from gumbeldore.runs.run import TrainingRun

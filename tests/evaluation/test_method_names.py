@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kits import KITS
 
-from gumbeldore.cli.method_names import baseline_named, sampler_named
 from gumbeldore.errors import SettingsError
+from gumbeldore.evaluation.method_names import baseline_named, sampler_named
 from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.advantage import outcome
@@ -115,6 +115,6 @@ def test_a_wrong_baseline_is_named_with_the_rule(problem, text, message):
 
 
 def test_a_baseline_that_is_not_installed_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("gumbeldore.cli.method_names.find_spec", lambda name: None)
+    monkeypatch.setattr("gumbeldore.evaluation.method_names.find_spec", lambda name: None)
     with pytest.raises(SolverError, match="needs pyvrp, which is not installed: pip install"):
         baseline_named(KITS["tsp"], "pyvrp")

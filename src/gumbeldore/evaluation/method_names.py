@@ -9,7 +9,7 @@ import re
 from importlib.util import find_spec
 
 from gumbeldore.errors import SettingsError, require
-from gumbeldore.evaluation import BaselineMethod
+from gumbeldore.evaluation.methods import BaselineMethod
 from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.search.samplers import Sampler

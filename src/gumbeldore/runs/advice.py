@@ -1,0 +1,35 @@
+"""What to change when a training learns from solutions that are worse than what its policy does by itself."""
+
+from __future__ import annotations
+
+from gumbeldore.runs.settings import RunSettings
+from gumbeldore.training.algorithm import Epoch
+
+MARGIN = 0.01
+"""Samples that are worse than greedy solutions by more than this share of these are worth a word."""
+
+
+PATIENCE = 3
+"""Epochs in which samples may be worse than greedy solutions that are learnt from anyway."""
+
+
+def advice(epoch: Epoch, greedy_before: float | None, settings: RunSettings) -> str:
+    """A warning, or nothing. `greedy_before` is the validation by the policy that sampled, if that is known."""
+    if epoch.samples is not None and epoch.greedy is not None:
+        if epoch.index <= PATIENCE:  # an untrained policy has no preferences yet
+            return ""
+        return _about(epoch.samples, epoch.greedy, "of the same instances, which are learnt from instead")
+    alike = settings.problem == settings.validation_settings and not settings.stages
+    if epoch.sampled is None or greedy_before is None or not alike:
+        return ""
+    return _about(epoch.sampled, greedy_before, "of the validation; training on them makes the policy worse")
+
+
+def _about(samples: float, greedy: float, what: str) -> str:
+    if greedy - samples <= MARGIN * abs(greedy):
+        return ""
+    return (
+        f"Samples ({-samples:.4g}) are worse than the policy's own greedy solutions ({-greedy:.4g}) {what}. Make them better: more of "
+        f"them (--sampler.beam-width, --sampler.rounds), less of the unlikely (--sampler.p-min 0.8), or the greedy ones among them "
+        f"(--training.include-greedy)."
+    )
