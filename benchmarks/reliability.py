@@ -4,6 +4,7 @@ python benchmarks/reliability.py kills --count 20 --workers 0     kill -9 at ran
 python benchmarks/reliability.py damage --count 200               flipped bits, cut-off, empty and missing checkpoints
 python benchmarks/reliability.py full --disk DIR                  fill the (small) disk of DIR for a while during a training
 python benchmarks/reliability.py memory --minutes 60              resident memory of a training with tiny epochs
+python benchmarks/reliability.py trials --share 0.25 --count 2    wrong inputs, signals at random instants, odd terminals: a table
 
 `memory` trains with the solutions of the last four epochs: the dataset of Algorithm 1, which grows until the validation improves, is
 what the method needs and not what is looked for. With --grows it counts, too.
@@ -23,6 +24,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from trials.running import signals, terminals, wrong_inputs
+from trials.verdicts import table
 
 from gumbeldore.errors import CheckpointError
 from gumbeldore.training.checkpoint import NEWEST, Checkpoints, load_state
@@ -152,6 +156,15 @@ def _fill(path: Path) -> None:
         print("--- the disk is full now")
 
 
+def trials(where: Path, share: float, count: int, seed: int) -> None:
+    """A share of all wrong inputs, and every signal `count` times to every command; then the table."""
+    draw = random.Random(seed)
+    tallies = [*wrong_inputs(where, share, draw), *terminals(where), *signals(where, count, draw)]
+    print("\n" + table(tallies))
+    if any(tally.faults for tally in tallies):
+        raise SystemExit(1)
+
+
 def memory(where: Path, minutes: float, workers: int, grows: bool) -> None:
     """Resident memory of the main process by time, after its first picture: the mean of the last tenth of the time against the second.
 
@@ -200,8 +213,13 @@ def _mean_size(sizes: list[tuple[float, float]], seconds: float, tenth: int) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    options = {"kills": ("count", "epochs", "workers", "seed"), "damage": ("count", "seed"), "full": ("disk", "epochs")}
-    defaults = {"count": 20, "epochs": 12, "workers": 0, "seed": 0, "minutes": 5.0, "disk": Path()}
+    options = {
+        "kills": ("count", "epochs", "workers", "seed"),
+        "damage": ("count", "seed"),
+        "full": ("disk", "epochs"),
+        "trials": ("share", "count", "seed"),
+    }
+    defaults = {"count": 20, "epochs": 12, "workers": 0, "seed": 0, "minutes": 5.0, "share": 1.0, "disk": Path()}
     for name, known in {**options, "memory": ("minutes", "workers")}.items():
         command = commands.add_parser(name)
         for option in known:
@@ -213,7 +231,7 @@ def main() -> None:
     )
     arguments = vars(parser.parse_args())
     action, disk = (
-        {"kills": kills, "damage": damage, "full": full, "memory": memory}[arguments.pop("command")],
+        {"kills": kills, "damage": damage, "full": full, "memory": memory, "trials": trials}[arguments.pop("command")],
         arguments.pop("disk", None),
     )
     with tempfile.TemporaryDirectory(dir=disk) as where:

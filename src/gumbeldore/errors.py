@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
+import sysconfig
+import traceback
 from functools import cache
+from pathlib import Path
 
 
 class GumbeldoreError(Exception):
@@ -54,3 +58,24 @@ def require_positive(**numbers: int) -> None:
 def notice(message: str) -> None:
     """Says something on one line, once: that an old name of a setting is read as a new one, say."""
     logging.getLogger("gumbeldore").warning(message)
+
+
+DEBUG = "GUMBELDORE_DEBUG"
+"""In the environment, so that worker processes know, too: tracebacks are shown instead of one line (`--debug`)."""
+
+
+def foreign_fault(error: BaseException) -> str:
+    """Which function outside of this package raised an error that is not one of ours, in one line; nothing if there is none.
+
+    A problem, policy or kit of one's own may fail in any way, and its author wants to know where.
+    """
+    if isinstance(error, GumbeldoreError) or os.environ.get(DEBUG):
+        return ""
+    ours = (str(Path(__file__).parent), *sysconfig.get_paths().values(), "<")
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
+    begun = [frame for frame in frames if frame.name != "<module>"]
+    if not begun:
+        return ""
+    frame, said = begun[-1], " ".join(str(error).split())
+    where = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return f"`{frame.name}` ({where}) raised {type(error).__name__}: {said or 'without a word'}. --debug shows the way there."

@@ -9,8 +9,10 @@ from small_runs import new_run, weights
 
 import gumbeldore
 from gumbeldore import CheckpointError, SettingsError, TrainingRun, TrainingSettings
+from gumbeldore.io.policy_files import read_weights
 from gumbeldore.problems.tsp.kit import KIT
 from gumbeldore.runs.folders import read_run
+from gumbeldore.training.checkpoint import read_metrics
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 
@@ -32,7 +34,8 @@ def test_a_run_trains_when_it_is_iterated_and_not_before(tmp_path):
     assert not (tmp_path / "run").exists()
     assert [epoch.index for epoch in run] == [1, 2]
     assert [line["epoch"] for line in run.history] == [1, 2]
-    assert run.best is None or run.best in run.history
+    assert run.best["epoch"] == float(read_weights(tmp_path / "run/policy.safetensors")[1]["epoch"])
+    assert run.best["validation"] == list(read_metrics(tmp_path / "run/metrics.jsonl"))[-1]["best_validation"]
     assert run.record.state == "finished"
 
 
@@ -116,3 +119,11 @@ def test_labels_are_imitated(tmp_path):
     assert [epoch.index for epoch in again] == [3]
     with pytest.raises(SettingsError, match="must name at least one file"):
         gumbeldore.imitate("tsp", folder=tmp_path / "other")
+
+
+def test_the_best_epoch_is_that_of_the_policy_file_also_where_none_was_better_than_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("gumbeldore.training.Training.judge", lambda self, value: False)
+    run = small(tmp_path, epochs=2)
+    run.finish()
+    assert run.best["epoch"] == 0
+    assert read_weights(tmp_path / "policy.safetensors")[1]["epoch"] == "0"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from gumbeldore.cli.signals import STOPPED, STOPS
-from gumbeldore.errors import GumbeldoreError, SettingsError
+from gumbeldore.errors import DEBUG, GumbeldoreError, SettingsError, foreign_fault
 
 __all__ = ["STOPPED", "main"]
 
@@ -42,7 +42,8 @@ Start with:
   gumbeldore train tsp --folder runs/first --resume
   gumbeldore solve tsp --policy runs/first/policy.safetensors --cities 20
 
-`gumbeldore COMMAND --help` and `gumbeldore COMMAND PROBLEM --help` list options.
+`gumbeldore COMMAND --help` and `gumbeldore COMMAND PROBLEM --help` list options;
+`--debug` shows the traceback where a kit of your own raises an error.
 `gumbeldore train --help` lists the problems; one of your own is file.py:KIT or
 package.module:KIT (naming a file executes it).
 """
@@ -116,11 +117,17 @@ def _answered(arguments: list[str]) -> int:
         return _refused(f"{error.filename or 'A file'}: {(error.strerror or '').lower()}.")
     except (MemoryError, OverflowError, RuntimeError, TypeError) as error:
         if not isinstance(error, MemoryError | OverflowError) and not any(sign in str(error) for sign in TOO_LARGE):
+            if fault := foreign_fault(error):
+                return _refused(fault)
             raise
         return _refused("Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network.")
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)
         return STOPS.code
+    except Exception as error:
+        if fault := foreign_fault(error):
+            return _refused(fault)
+        raise
     return STOPS.code if code == STOPPED else code
 
 
@@ -130,6 +137,9 @@ TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation
 
 def _call(arguments: list[str]) -> int:
     """Does what is asked for; returns the exit code."""
+    if "--debug" in arguments:
+        arguments.remove("--debug")
+        os.environ[DEBUG] = "1"
     if any("\0" in argument for argument in arguments):
         raise SettingsError(f"No argument may hold a null character, got {next(a for a in arguments if chr(0) in a)!r}.")
     if not arguments or arguments[0] in ("-h", "--help", "help"):

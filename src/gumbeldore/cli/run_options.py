@@ -38,6 +38,7 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--sampler-gpus", type=float, default=0.0)
     parser.add_argument("--max-time", type=seconds)
     parser.add_argument("--tensorboard", action="store_true")
+    parser.add_argument("--instances", type=Path, nargs="+", default=[])
     if labels:
         parser.add_argument("--labels", type=Path, nargs="+", default=[])
     return parser.parse_known_args(arguments)
@@ -90,6 +91,7 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"  --folder DIR                 files of the run ({early.folder})\n"
         f"  --resume                     go on with the run in the folder\n"
         f"  --from POLICY.safetensors    start from its weights\n"
+        f"{'' if supervised else '  --instances FILE|FOLDER...   train on these instead of generated ones'}\n"
         f"  --device auto|cpu|cuda|mps\n"
         f"  --workers N                  processes; one per core of a CPU unless given, 0: none\n"
         f"  --max-time 45m|2h30m         no epoch begins that would probably end later\n"

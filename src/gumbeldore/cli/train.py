@@ -12,7 +12,15 @@ def command(arguments: list[str]) -> None:
     """gumbeldore train PROBLEM"""
     entry, arguments = take_entry("train", arguments)
     early, rest = early_options(arguments, f"runs/{entry.name}")
-    choice = chosen(entry, early.folder, preset=early.preset, changes=early.settings, start=early.start, resume=early.resume)
+    choice = chosen(
+        entry,
+        early.folder,
+        preset=early.preset,
+        changes=early.settings,
+        start=early.start,
+        resume=early.resume,
+        instances=early.instances,
+    )
     about = f"Train {entry.summary} by self-improvement."
     settings = run_settings("train", entry, early, rest, choice.settings, about)
-    TrainingRun(entry, settings, early.folder, options_of(early, choice.start)).finish()
+    TrainingRun(entry, settings, early.folder, options_of(early, choice.start), instances=choice.instances).finish()

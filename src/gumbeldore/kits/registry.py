@@ -28,16 +28,18 @@ GROUP = "gumbeldore.kits"
 
 def kit_names() -> list[str]:
     """The names of our kits and of those that installed packages announce."""
-    return [*BUILT_IN, *(point.name for point in _announced())]
+    return list(dict.fromkeys([*BUILT_IN, *(point.name for point in _announced())]))
 
 
 def kit_named(name: str) -> Kit:
     """One of ours, or of an installed package."""
     if name in BUILT_IN:
         return importlib.import_module(f"gumbeldore.problems.{name}.kit").KIT
-    for point in _announced():
-        if point.name == name:
-            return _loaded(point)
+    found = [point for point in _announced() if point.name == name]
+    places = ", ".join(point.value for point in found)
+    require(len(found) <= 1, f"Several installed packages announce a kit `{name}`: {places}. Uninstall all but one.")
+    if found:
+        return _loaded(found[0])
     raise SettingsError(
         f"Unknown problem `{name}`. Known: {', '.join(kit_names())}. One of your own: `path/to/file.py:KIT` or `package.module:KIT`."
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 
-from gumbeldore.errors import GumbeldoreError, require
+from gumbeldore.errors import GumbeldoreError, foreign_fault, require
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
@@ -186,8 +186,8 @@ def attempt(work: Callable[[], Any]) -> Answer:
         return "", work()
     except GumbeldoreError as error:
         return str(error), None
-    except Exception:
-        return "\n" + traceback.format_exc().rstrip(), None
+    except Exception as error:
+        return foreign_fault(error) or "\n" + traceback.format_exc().rstrip(), None
 
 
 def same(function: Callable[[T], R]) -> Callable[[T], R]:

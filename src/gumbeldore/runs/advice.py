@@ -30,6 +30,5 @@ def _about(samples: float, greedy: float, what: str) -> str:
         return ""
     return (
         f"Samples ({-samples:.4g}) are worse than the policy's own greedy solutions ({-greedy:.4g}) {what}. Make them better: more of "
-        f"them (--sampler.beam-width, --sampler.rounds), less of the unlikely (--sampler.p-min 0.8), or the greedy ones among them "
-        f"(--training.include-greedy)."
+        f"them (--sampler gd:32x4), less of the unlikely (p=0.8 in it), or the greedy ones among them (--training.include-greedy)."
     )

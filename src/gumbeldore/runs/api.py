@@ -19,6 +19,7 @@ from gumbeldore.kits.kit import Kit
 from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.runs.choosing import chosen, chosen_with_labels
 from gumbeldore.runs.options import RunOptions
+from gumbeldore.runs.own_instances import Own
 from gumbeldore.runs.presets import Entry, entry_of
 from gumbeldore.runs.records import merged
 from gumbeldore.runs.run import TrainingRun
@@ -41,6 +42,7 @@ def train(
     sampler: SamplerSettings | Changes | str | None = None,
     training: TrainingSettings | Changes | None = None,
     validation: ValidationSettings | Changes | None = None,
+    instances: Own | Sequence[Own] = (),
     epochs: int | None = None,
     start: str | Path | None = None,
     resume: bool = False,
@@ -54,15 +56,16 @@ def train(
 
     `kit` is a kit, its name (`tsp`, `tsp-lehd`, ...) or where it stands (`file.py:KIT`). The settings are those of `preset`, changed by
     `settings` (a table or a file), then by the groups that are named as in the file: a table changes some of a group's settings,
-    a record (`TrainingSettings(...)`) replaces all of them. `start` names weights to begin with. `resume` goes on with the run in `folder`.
+    a record (`TrainingSettings(...)`) replaces all of them. `instances` are files, folders or sets of your own to train on, of any sizes. `start` names weights to begin with. `resume` goes on with the run in `folder`.
     """
     entry = entry_of(kit)
     place = Path(folder if folder is not None else f"runs/{entry.name}")
     begin = None if start is None else Path(start)
-    choice = chosen(entry, place, preset=preset, changes=_table(settings), start=begin, resume=resume)
+    own = [instances] if isinstance(instances, Own) else list(instances)
+    choice = chosen(entry, place, preset=preset, changes=_table(settings), start=begin, resume=resume, instances=own)
     groups = {"problem": problem, "policy": policy, "sampler": sampler, "training": training, "validation": validation}
     options = RunOptions(resume, choice.start, device, workers, max_seconds, tensorboard, _console(progress))
-    return TrainingRun(entry, _changed(choice.settings, groups, epochs), place, options)
+    return TrainingRun(entry, _changed(choice.settings, groups, epochs), place, options, instances=choice.instances)
 
 
 def imitate(

@@ -11,7 +11,8 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.io.instance_files import read_instances
 from gumbeldore.io.policy_files import config_of, read_weights
 from gumbeldore.kits.instances import InstanceSet, largest
-from gumbeldore.runs.folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
+from gumbeldore.runs.folder import INSTANCES, INSTANCES_HASH, LABELS, LABELS_HASH, START, START_HASH, RunFolder
+from gumbeldore.runs.own_instances import Own, OwnInstances
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.records import merged, read_settings
 from gumbeldore.runs.settings import RunSettings
@@ -25,6 +26,7 @@ class Choice:
     settings: RunSettings
     start: Path | None = None  # weights
     labels: Mapping[Path, InstanceSet] = field(default_factory=dict)
+    instances: OwnInstances | None = None
 
 
 def chosen(
@@ -35,15 +37,31 @@ def chosen(
     changes: Mapping[str, Any] | Path | None = None,
     start: Path | None = None,
     resume: bool = False,
+    instances: Sequence[Own] = (),
 ) -> Choice:
     """What a training by self-improvement begins with. `changes`, a table or a file of settings, go on top of the preset."""
     record = _record(entry, folder, changes, resume)
     if LABELS in record.content:
         raise SettingsError(f"{folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`.")
     start = record.start if start is None and not resume else start
+    content = {name: value for name, value in record.content.items() if name not in (INSTANCES, INSTANCES_HASH)}
+    own = _own_instances(entry, instances, record.content)
     if record.complete:
-        return Choice(entry.recorded(record.content), start)
-    return Choice(entry.settings(preset, {**sizes_of(start, entry), **record.content}), start)
+        return Choice(entry.recorded(content), start, instances=own)
+    sizes = {"problem": largest(own.sets)} if own else {}
+    return Choice(entry.settings(preset, {**sizes, **sizes_of(start, entry), **content}), start, instances=own)
+
+
+def _own_instances(entry: Entry, given: Sequence[Own], record: Mapping[str, Any]) -> OwnInstances | None:
+    """The instances that are given, or those of the record of a run, as they were then."""
+    named = given or [Path(name) for name in record.get(INSTANCES, [])]
+    if not named:
+        require(INSTANCES_HASH not in record, "This run was trained on arrays in memory: give them again as `instances`.")
+        return None
+    own = OwnInstances.read(entry.kit, named)
+    same = record.get(INSTANCES_HASH) in (None, own.digest)
+    require(same, "The instances have changed since the run that was trained on them. Start a new run, --from its weights.")
+    return own
 
 
 def chosen_with_labels(

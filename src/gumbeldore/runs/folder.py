@@ -23,6 +23,7 @@ FILES = (SETTINGS, METRICS, NEWEST, PREVIOUS, POLICY, PLOT, ENVIRONMENT, DIVERGE
 """All that a run writes, except for the lock."""
 
 LABELS, LABELS_HASH = "labels", "labels_sha256"  # in the settings.json of supervised runs
+INSTANCES, INSTANCES_HASH = "instances", "instances_sha256"  # of runs on a user's own instances
 START, START_HASH = "started_from", "started_from_sha256"  # of runs that begin with given weights
 RUN = "run"  # in a checkpoint: the content of settings.json
 
@@ -106,6 +107,7 @@ class RunFolder:
         free = {
             "training",
             LABELS,
+            INSTANCES,
             START,
             START_HASH,
         }  # labels may have moved, their content counts; weights are in the checkpoint

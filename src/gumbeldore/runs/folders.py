@@ -64,9 +64,20 @@ class RunRecord:
 
     @property
     def best(self) -> Line | None:
-        """The finished epoch with the best policy; in a curriculum, of the last stage, whose instances are the ones to judge by."""
-        last = max((line["stage"] or 1 for line in self.metrics), default=1)
-        judged = [line for line in self.metrics if line["validation"] is not None and (line["stage"] or 1) == last]
+        """The epoch whose policy is in policy.safetensors, and what it is worth now; epoch 0 is the policy that training began with."""
+        last = self.metrics[-1] if self.metrics else {}
+        worth = last.get("best_validation")
+        if worth is None or any(line["improved"] is None for line in self.metrics):
+            return self._largest
+        improved = [line for line in self.metrics if line["improved"]]
+        start: Line = {"epoch": 0.0}
+        return {**(improved[-1] if improved else start), "validation": worth}
+
+    @property
+    def _largest(self) -> Line | None:
+        """What older or damaged metrics say of the best: the largest validation of the last stage."""
+        stage = max((line["stage"] or 1 for line in self.metrics), default=1)
+        judged = [line for line in self.metrics if line["validation"] is not None and (line["stage"] or 1) == stage]
         return max(judged, key=lambda line: line["validation"] or 0.0, default=None)
 
     def seconds_left(self, now: float) -> float | None:
@@ -203,7 +214,9 @@ def _numbers(line: Any) -> Line | None:
     """A line of metrics with its numbers only; None if it is none."""
     if not isinstance(line, dict) or finite(line.get("epoch")) is None:
         return None
-    names = ("loss", "sampled", "validation", "learning_rate", "dataset_size", "stage")
-    return {"epoch": finite(line["epoch"])} | {
+    names = ("loss", "sampled", "validation", "best_validation", "learning_rate", "dataset_size", "stage")
+    improved = line.get("improved")
+    told = float(improved) if isinstance(improved, bool) else None
+    return {"epoch": finite(line["epoch"]), "improved": told} | {
         name: finite(line.get(name)) for name in (*names, *(n for n in line if n.startswith("seconds_")))
     }

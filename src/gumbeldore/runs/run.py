@@ -15,6 +15,7 @@ from gumbeldore.policy import Network
 from gumbeldore.runs.folder import RunFolder
 from gumbeldore.runs.folders import Line, RunRecord, read_run
 from gumbeldore.runs.options import RunOptions
+from gumbeldore.runs.own_instances import OwnInstances
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.records import merged
 from gumbeldore.runs.settings import RunSettings
@@ -38,6 +39,7 @@ class TrainingRun:
     folder: Path
     options: RunOptions = field(default_factory=RunOptions)
     labels: Mapping[Path, InstanceSet] | None = None  # to imitate; None: self-improvement
+    instances: OwnInstances | None = None  # to solve, instead of generated ones
 
     def __iter__(self) -> Iterator[Epoch]:
         """The epochs, as they are finished and saved."""
@@ -46,7 +48,7 @@ class TrainingRun:
 
     def events(self) -> Generator[Progress | Epoch, None, None]:
         """The epochs, and where they stand meanwhile."""
-        return Session(self.entry, self.settings, RunFolder(self.folder), self.options, self.labels).events()
+        return Session(self.entry, self.settings, RunFolder(self.folder), self.options, self.labels, self.instances).events()
 
     def finish(self) -> Network:
         """Trains to the end; returns the best policy."""

@@ -21,10 +21,11 @@ from gumbeldore.policy import Network
 from gumbeldore.runs.bars import bars
 from gumbeldore.runs.board import board
 from gumbeldore.runs.environment import environment
-from gumbeldore.runs.folder import LABELS, LABELS_HASH, START, START_HASH, RunFolder
+from gumbeldore.runs.folder import INSTANCES, INSTANCES_HASH, LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.runs.heartbeat import Heartbeat
 from gumbeldore.runs.news import News
 from gumbeldore.runs.options import RunOptions
+from gumbeldore.runs.own_instances import OwnInstances
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.recorder import Recorder
 from gumbeldore.runs.records import as_plain
@@ -48,6 +49,7 @@ class Session:
     folder: RunFolder
     options: RunOptions
     labels: Mapping[Path, InstanceSet] | None = None  # to imitate; None: self-improvement
+    instances: OwnInstances | None = None  # to solve, instead of generated ones
     about: dict[str, Any] = field(default_factory=dict)  # what settings.json says beside the settings
 
     def events(self) -> Generator[Progress | Epoch, None, None]:
@@ -65,7 +67,7 @@ class Session:
         """What the rank does that writes the files."""
         options, run, settings = self.options, self.folder, self.settings
         self._begin_with(policy)
-        plain = {"problem_name": self.entry.name, **as_plain(settings), **self._labels_named(), **self.about}
+        plain = {"problem_name": self.entry.name, **as_plain(settings), **self._sources(), **self.about}
         if options.resume and not run.checkpoints.exist:
             run.load()  # says so, before anything is made
         with run.reserved():
@@ -98,7 +100,10 @@ class Session:
             start_from(policy, start)
             self.about |= {START: str(start.resolve()), START_HASH: file_hash(start)}
 
-    def _labels_named(self) -> dict[str, Any]:
+    def _sources(self) -> dict[str, Any]:
+        """What is learnt from, if that is given, for settings.json."""
+        if self.instances is not None:
+            return {INSTANCES: [str(path.resolve()) for path in self.instances.files], INSTANCES_HASH: self.instances.digest}
         if self.labels is None:
             return {}
         return {LABELS: [str(path.resolve()) for path in self.labels], LABELS_HASH: [file_hash(path) for path in self.labels]}
@@ -146,6 +151,10 @@ class Session:
         if self.labels is not None:
             return imitate_events(settings.training_problem, policy, self.dataset, **common)
         stages = [_stage(settings, stage, options.place) for stage in settings.stages]
+        if self.instances is not None:
+            require(not stages, "`stages` are about generated instances: leave them out to train on `instances`.")
+            judged = [state.to(options.place) for state in self.instances.validation(settings.validation.instances)]
+            common["validation"], stages = judged[0], [Stage(self.instances.source, judged)]
         sampler, select = settings.sampler.build, self.entry.select
         return self_improve_events(settings.training_problem, policy, sampler, stages=stages, select=select, **common)
 

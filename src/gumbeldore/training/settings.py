@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal
 
@@ -12,6 +12,7 @@ import torch
 from gumbeldore.errors import CheckpointError, require
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.samplers import check_positive
+from gumbeldore.training.given import GivenInstances
 from gumbeldore.training.precision import Precision
 
 MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rate")
@@ -122,8 +123,10 @@ class Stage(Generic[S]):
     The last stage ends with the training. `minutes` depend on the machine; a run that is resumed counts on.
     """
 
-    problem: Problem[S]  # of which instances are generated; sizes may differ between stages, what a solution is may not
-    validation: S
+    problem: (
+        Problem[S] | GivenInstances[S]
+    )  # of which instances are generated; sizes may differ between stages, what a solution is may not
+    validation: S | Sequence[S]  # a state, or one for each size
     learning_rate: float | None = None  # None: that of the training's settings
     epochs: int | None = None  # after so many
     stalled: int | None = None  # after so many without improvement

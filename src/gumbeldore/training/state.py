@@ -21,6 +21,7 @@ from gumbeldore.solutions import Solutions
 from gumbeldore.training.backend import Backend
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError, reproducer, step
+from gumbeldore.training.given import fresh, parts
 from gumbeldore.training.greedy import WithGreedy, apart
 from gumbeldore.training.loss import losses
 from gumbeldore.training.relabelling import objectives, relabelled
@@ -148,27 +149,34 @@ class Training(Generic[S]):
         """Lines 5-8 of Algorithm 1: solves fresh instances and adds the selected solutions to the dataset."""
         self.told = Told()
         generating = self.best_policy if self.settings.generating == "best" else self.averaged
-        state = self.stages[self.stage].problem.generate(self.settings.instances, generator=self.generator)
-        seeds = draw_seeds(state.row_count, self.generator)
+        states = fresh(self.stages[self.stage].problem, self.settings.instances, self.generator)
+        seeds = draw_seeds(sum(state.row_count for state in states), self.generator)
         if self.settings.replay_window is not None:
             self.dataset.grow_older(self.settings.replay_window)
-        total = 0.0
+        total, done = 0.0, 0
         self.workers.load(generating)
-        asked = WithGreedy(sampler) if self.settings.include_greedy else sampler
-        for rows, solutions in self.workers.sample(asked, state, seeds, self.settings.sampling_batch):
+        for part, seed, solutions in self._solved(states, seeds, sampler):
             if self.settings.include_greedy:
                 self.told.add(*apart(solutions))
             chosen = select(solutions, self.generator)
             row = torch.arange(len(chosen), device=chosen.device)
             actions, objective = solutions.actions[row, chosen], solutions.objective[row, chosen]
-            part = state.rows(rows).compact()
             if self.settings.relabel:
-                self._relabel(part, actions, seeds[rows])
+                self._relabel(part, actions, seed)
             if self.settings.local_search:
-                actions, objective = self._searched(part, actions, seeds[rows])
+                actions, objective = self._searched(part, actions, seed)
             self.dataset.add(part, actions)
-            total += objective.sum().item()
-            yield Progress(self.epoch, "sampling", rows.stop, state.row_count, total / rows.stop)
+            total, done = total + objective.sum().item(), done + part.row_count
+            yield Progress(self.epoch, "sampling", done, len(seeds), total / done)
+
+    def _solved(
+        self, states: Sequence[S], seeds: Int[Tensor, " instance"], sampler: Sampler
+    ) -> Iterator[tuple[S, Int[Tensor, " row"], Solutions]]:
+        """Some instances at a time with their seeds and solutions, those of one size after the other."""
+        asked = WithGreedy(sampler) if self.settings.include_greedy else sampler
+        for state, own in zip(states, seeds.split([state.row_count for state in states]), strict=True):
+            for rows, solutions in self.workers.sample(asked, state, own, self.settings.sampling_batch):
+                yield state.rows(rows).compact(), own[rows], solutions
 
     def _relabel(self, state: S, actions: Int[Tensor, "row depth"], seeds: Int[Tensor, " row"]) -> None:
         """Adds the best ways to go on from some states that the policy came to, the same numbers of steps for all rows.
@@ -263,13 +271,14 @@ class Training(Generic[S]):
 
     def validate(self, policy: Network) -> Iterator[Progress]:
         """Greedy objective of a policy on the validation instances of the current stage."""
-        instances = self.stages[self.stage].validation
-        total, count = 0.0, instances.row_count
+        sizes = parts(self.stages[self.stage].validation)
+        total, done, count = 0.0, 0, sum(instances.row_count for instances in sizes)
         self.workers.load(policy)
-        seeds = torch.zeros_like(instances.instance)
-        for rows, solutions in self.workers.sample(Greedy(), instances, seeds, 8 * self.settings.sampling_batch):
-            total += solutions.best_objective.sum().item()
-            yield Progress(self.epoch, "validating", rows.stop, count, total / rows.stop)
+        for instances in sizes:
+            seeds = torch.zeros_like(instances.instance)
+            for rows, solutions in self.workers.sample(Greedy(), instances, seeds, 8 * self.settings.sampling_batch):
+                total, done = total + solutions.best_objective.sum().item(), done + rows.stop - rows.start
+                yield Progress(self.epoch, "validating", done, count, total / done)
 
     def judge(self, value: float) -> bool:
         """Lines 12-14 of Algorithm 1: a better policy becomes the best one and empties the dataset, unless that is a replay window or given."""
@@ -321,4 +330,4 @@ class Training(Generic[S]):
         self.best_policy.load_state_dict(self.policy.upgraded_weights(saved["best_policy"]))
         self.optimizer.load_state_dict(saved["optimizer"])
         self.generator.set_state(saved["generator"])
-        self.dataset = Dataset.from_plain(saved["dataset"], type(self.stages[0].validation), "cpu")
+        self.dataset = Dataset.from_plain(saved["dataset"], type(parts(self.stages[0].validation)[0]), "cpu")
