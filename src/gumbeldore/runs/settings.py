@@ -13,7 +13,6 @@ from gumbeldore.runs.records import merged
 from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.training import TrainingSettings
 
-
 VALIDATION_SEED = 4321
 """Of the instances on which runs are judged: the same ones for all."""
 
