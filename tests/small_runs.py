@@ -12,6 +12,15 @@ SMALL = [
     "--sampler", "gd:4x2", "--device", "cpu", "--workers", "0",
 ]  # fmt: skip
 
+TINY = {
+    "problem": {"cities": 6},
+    "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32},
+    "training": {"instances": 6, "batches": 3, "batch_size": 8},
+    "validation": {"instances": 8},
+    "sampler": {"beam_width": 4, "rounds": 2},
+}
+"""The same as tables of settings."""
+
 
 def new_run(folder: Path, epochs: int, *more: str) -> int:
     """The exit code of a new run."""

@@ -18,7 +18,7 @@ INPUTS: dict[str, Callable[[Path], Iterator[list[str]]]] = {
     "kits": cases.wrong_kits,
 }
 
-SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 143}
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 """And the exit codes that say so."""
 
 TERMINALS = {

@@ -42,7 +42,7 @@ def interrupt_at(monkeypatch, cls, name: str, call: int, number: int = signal.SI
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)],
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
     ids=["Ctrl-C", "SIGTERM", "a closed terminal"],
 )
 def test_a_stopped_run_says_so_by_its_code_and_what_is_saved_and_goes_on_to_the_same_weights(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 import sys
 
@@ -95,3 +97,23 @@ def test_all_that_a_kit_needs_can_be_imported_from_one_place():
         assert getattr(gumbeldore.kits, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = gumbeldore.kits.nonsense
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        gumbeldore.kits.Architecture,
+        gumbeldore.kits.Baseline,
+        gumbeldore.kits.Export,
+        gumbeldore.kits.Format,
+        gumbeldore.kits.Instance,
+        gumbeldore.kits.InstanceSchema,
+        gumbeldore.kits.Kit,
+        gumbeldore.kits.Limit,
+        gumbeldore.kits.SolutionFormat,
+        gumbeldore.kits.Solved,
+    ],
+)
+def test_every_field_is_described_where_help_shows_it(record):
+    for field in dataclasses.fields(record):
+        assert re.search(rf"^ +{field.name}: \w", record.__doc__, re.MULTILINE), field.name

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_runs import SMALL, resumed
-from test_run import TINY
+from small_runs import SMALL, TINY, resumed
 
 import gumbeldore
 from gumbeldore.cli import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from small_runs import new_run, weights
+from small_runs import TINY, new_run, weights
 
 import gumbeldore
 from gumbeldore import CheckpointError, SettingsError, TrainingRun, TrainingSettings
@@ -15,14 +15,6 @@ from gumbeldore.runs.folders import read_run
 from gumbeldore.training.checkpoint import read_metrics
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
-
-TINY = {
-    "problem": {"cities": 6},
-    "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32},
-    "training": {"instances": 6, "batches": 3, "batch_size": 8},
-    "validation": {"instances": 8},
-    "sampler": {"beam_width": 4, "rounds": 2},
-}
 
 
 def small(folder, **more) -> TrainingRun:

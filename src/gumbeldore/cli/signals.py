@@ -18,8 +18,8 @@ from typing import Any
 STOPPED = 130
 """The exit code of a command that Ctrl-C ended early."""
 
-ENDING = {name: code for name, code in {"SIGINT": STOPPED, "SIGTERM": 143, "SIGHUP": 143}.items() if hasattr(signal, name)}
-"""Signals that stop a command, and its exit code then. A closed terminal is as SIGTERM."""
+ENDING = {name: code for name, code in {"SIGINT": STOPPED, "SIGTERM": 143, "SIGHUP": 129}.items() if hasattr(signal, name)}
+"""Signals that stop a command, and its exit code then: 128 and the signal's number."""
 
 
 class Stops:

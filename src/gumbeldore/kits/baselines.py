@@ -17,15 +17,24 @@ Search = Callable[[Arrays, Limit, int], Sequence[int]]  # one instance, how long
 
 @dataclass(frozen=True)
 class Baseline:
-    """A method for instances of one problem, which a worker process must be able to import."""
+    """A method for instances of one problem, which a worker process must be able to import.
+
+    summary: A few words, for the help.
+    solve: One instance, how long, seed: the actions of a solution.
+    needs: The library that must be installed.
+    limit: The usual one; None: it ends by itself, whatever the limit.
+    work: What a unit of `Limit.work` is.
+    clock: It can be limited by seconds.
+    random: Other seeds may give other answers.
+    """
 
     summary: str
     solve: Search
-    needs: str | None = None  # the library that must be installed
-    limit: Limit | None = None  # the usual one; None: it ends by itself, whatever the limit
-    work: str = ""  # what a unit of `Limit.work` is
-    clock: bool = True  # it can be limited by seconds
-    random: bool = False  # other seeds may give other answers
+    needs: str | None = None
+    limit: Limit | None = None
+    work: str = ""
+    clock: bool = True
+    random: bool = False
 
 
 def constructive(summary: str, build: Callable[[Arrays], Sequence[int]]) -> Baseline:

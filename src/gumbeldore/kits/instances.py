@@ -25,27 +25,43 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class InstanceSchema:
-    """What the instances of a problem consist of, and how a solution is checked."""
+    """What the instances of a problem consist of, and how a solution is checked.
+
+    name: The name of the kit.
+    problem: Its `instances` takes data of any size.
+    axes: The axes of each array; a number is a size, "node" and "customer" and so on must agree.
+    integer: Arrays that must hold integers.
+    state: Initial states from the arrays as tensors with an axis of instances first.
+    verify: One instance and a sequence of actions.
+    size: As settings of the problem.
+    unit: One instance as a policy should see it, and the factor from its costs to those of the instance.
+    """
 
     name: str
-    problem: Problem[Any]  # its `instances` takes data of any size
-    axes: dict[str, str]  # the axes of each array; a number is a size, "node" and "customer" and so on must agree
-    integer: frozenset[str]  # arrays that must hold integers
+    problem: Problem[Any]
+    axes: dict[str, str]
+    integer: frozenset[str]
     state: Callable[[dict[str, Tensor]], Any]
-    verify: Callable[[Arrays, Sequence[int]], Verdict]  # one instance and a sequence of actions
-    size: Callable[[Arrays], dict[str, Any]]  # as settings of the problem
+    verify: Callable[[Arrays, Sequence[int]], Verdict]
+    size: Callable[[Arrays], dict[str, Any]]
     unit: Callable[[Arrays], tuple[Arrays, float]] = lambda arrays: (arrays, 1.0)
     """One instance as a policy should see it, and the factor from its costs to those of the instance."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """One solution per instance."""
+    """One solution per instance.
 
-    actions: Int[np.ndarray, "instance depth"]  # of the problem's `step`; -1 after the end
-    objective: Float[np.ndarray, " instance"]  # larger is better: minus the length or the makespan
-    optimal: Bool[np.ndarray, " instance"]  # whether that is proved
-    solver: str  # who found them, and how
+    actions: Of the problem's `step`; -1 after the end.
+    objective: Larger is better: minus the length or the makespan.
+    optimal: Whether that is proved.
+    solver: Who found them, and how.
+    """
+
+    actions: Int[np.ndarray, "instance depth"]
+    objective: Float[np.ndarray, " instance"]
+    optimal: Bool[np.ndarray, " instance"]
+    solver: str
 
 
 @dataclass(frozen=True)

@@ -34,13 +34,20 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Architecture:
-    """A network for a problem. `size` is a dataclass whose fields are what `Network.from_config` takes, unless `build` says how else."""
+    """A network for a problem. `size` is a dataclass whose fields are what `Network.from_config` takes, unless `build` says how else.
+
+    network: The class of the network.
+    size: A dataclass of its constructor's arguments, with their defaults; `--policy.d` and so on.
+    summary: A few words, for the log and the help.
+    build: From the problem's settings and the size.
+    published: What its checkpoints in the method's public code look like.
+    """
 
     network: type[Network]
     size: Any
     summary: str = ""
-    build: Callable[[Any, Any], Network] | None = None  # from the problem's settings and the size
-    published: PublishedNetwork | None = None  # what its checkpoints in the method's public code look like
+    build: Callable[[Any, Any], Network] | None = None
+    published: PublishedNetwork | None = None
 
     def make(self, problem: Any, size: Any) -> Network:
         """A network with fresh weights for a problem with these settings."""
@@ -49,36 +56,58 @@ class Architecture:
 
 @dataclass(frozen=True)
 class Instance:
-    """One instance of a file. It can be sent to another process."""
+    """One instance of a file. It can be sent to another process.
 
-    arrays: Arrays  # in the file's own units
-    unit: Arrays  # as a policy should see it: moved and scaled into the unit square
-    scale: float = 1.0  # costs of `arrays` are those of `unit` times this
-    name: str = ""  # as the file calls it
-    cost: Callable[[Sequence[int]], float] | None = None  # of feasible actions by the file's own rule; None: the verifier's
-    known: float | None = None  # the best known cost, by the same rule
-    known_from: str = ""  # who says so: the file, a solution beside it, our table
-    solved: tuple[int, ...] | None = None  # optimal actions where there is nothing to search, as with three cities
-    notes: tuple[str, ...] = ()  # what a user should be told: duplicate nodes, say
+    arrays: In the file's own units.
+    unit: As a policy should see it: moved and scaled into the unit square.
+    scale: Costs of `arrays` are those of `unit` times this.
+    name: As the file calls it.
+    cost: Of feasible actions by the file's own rule; None: the verifier's.
+    known: The best known cost, by the same rule.
+    known_from: Who says so: the file, a solution beside it, our table.
+    solved: Optimal actions where there is nothing to search, as with three cities.
+    notes: What a user should be told: duplicate nodes, say.
+    """
+
+    arrays: Arrays
+    unit: Arrays
+    scale: float = 1.0
+    name: str = ""
+    cost: Callable[[Sequence[int]], float] | None = None
+    known: float | None = None
+    known_from: str = ""
+    solved: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of files that hold instances."""
+    """A format of files that hold instances.
+
+    name: What the format is called in messages.
+    suffixes: That its files usually have, in lower case with the dot.
+    claims: Whether the beginning of a file looks like it.
+    read: Strict; raises a `FormatError` that says what is wrong, and where.
+    """
 
     name: str
-    suffixes: tuple[str, ...]  # that its files usually have, in lower case with the dot
-    claims: Callable[[bytes], bool]  # whether the beginning of a file looks like it
-    read: Callable[[Path], list[Instance]]  # strict; raises a `FormatError` that says what is wrong, and where
+    suffixes: tuple[str, ...]
+    claims: Callable[[bytes], bool]
+    read: Callable[[Path], list[Instance]]
 
 
 @dataclass(frozen=True)
 class Export:
-    """A format in which a solution is written, and read back if there is a reader for it."""
+    """A format in which a solution is written, and read back if there is a reader for it.
+
+    suffix: How names of its files end.
+    write: The text of the file.
+    read: The actions of such a text, not verified.
+    """
 
     suffix: str
-    write: Callable[[Instance, Sequence[int]], str]  # the text of the file
-    read: Callable[[Instance, str], list[int]] | None = None  # the actions of such a text, not verified
+    write: Callable[[Instance, Sequence[int]], str]
+    read: Callable[[Instance, str], list[int]] | None = None
 
 
 WarmStartedSolver = Callable[[Instance, Sequence[Sequence[int]], Limit, int], list[int]]
@@ -110,49 +139,76 @@ class SolutionFormat:
     """How a solution is checked, written down and drawn. An instance is a record of plain arrays.
 
     Those are the arrays of its file; for problems without files, the fields of its row of the initial state.
+
+    verify: Whether a solution is feasible and what it is worth, by code that did not build the solution.
+    record: The natural form of a solution, for solutions.json.
+    draw: Writes a picture of one solution, with a title.
+    picture: Name of the file.
+    compare: Draws several side by side, each with its title.
     """
 
-    verify: Callable[[Arrays, Sequence[int]], Verdict] | None = None  # by code that did not build the solution
+    verify: Callable[[Arrays, Sequence[int]], Verdict] | None = None
     record: Callable[[Arrays, Sequence[int]], Any] = lambda instance, actions: {}
     """Its natural form, for `result.solution` and solutions.json: an object of a dataclass of plain data, or a record."""
-    draw: Callable[[Path, Arrays, Sequence[int], str], None] | None = None  # with a title
-    picture: str = "solution.png"  # name of the file
-    compare: Callable[[Path, Arrays, Sequence[Sequence[int]], Sequence[str]], None] | None = None  # several side by side
+    draw: Callable[[Path, Arrays, Sequence[int], str], None] | None = None
+    picture: str = "solution.png"
+    compare: Callable[[Path, Arrays, Sequence[Sequence[int]], Sequence[str]], None] | None = None
 
 
 @dataclass(frozen=True)
 class Kit:
-    """A problem, its networks, and what else there is for it."""
+    """A problem, its networks, and what else there is for it.
 
-    name: str  # as on the command line
+    name: As on the command line.
+    summary: A few words, for the log and the help.
+    problem: Its settings: a problem, or a record whose `build()` returns one.
+    architectures: By name; the first is the usual one.
+    cost: What the objective is the negative of; of problems that maximise, what it is.
+    maximises: The objective is a value (a prize, say) and not the negative of a cost.
+    select: What to learn from; None: the best.
+    presets: A folder that holds folders of TOML files: NAME, and NAME-ARCHITECTURE for others than the usual one.
+    solution_format: How a solution is checked, written down and drawn.
+    instances: The arrays that instances consist of, in files.
+    generator: An `InstanceGenerator` or `StateGenerator` of random instances.
+    standard: Test sets by name.
+    known: Best known costs of such a set.
+    experts: By the module that must be installed, the preferred one first.
+    baselines: Methods to compare with, by name.
+    warm_started: Solvers that take a start, by module as `experts`.
+    formats: Of files that hold instances, the most common one first.
+    exports: Of solutions, by name.
+    published: What the data files of the method's public code look like.
+    policies: A folder of trained policies that ship (`problems/shipped.py`).
+    restrict: The problem with only so many nearest nodes to go on to.
+    of_matrix: An instance of which only distances are known, and its name.
+    local_search: By the distances of an instance's file, for as long as somebody likes.
+    """
+
+    name: str
     summary: str
-    problem: Any  # its settings: a problem, or a record whose `build()` returns one
-    architectures: Mapping[str, Architecture]  # by name; the first is the usual one
-    cost: str = "cost"  # what the objective is the negative of; of problems that maximise, what it is
-    maximises: bool = False  # the objective is a value (a prize, say) and not the negative of a cost
-    select: Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]] | None = None  # what to learn from; None: the best
+    problem: Any
+    architectures: Mapping[str, Architecture]
+    cost: str = "cost"
+    maximises: bool = False
+    select: Callable[[Solutions, torch.Generator], Int[Tensor, " batch"]] | None = None
     presets: Path | None = (
         None  # a folder that holds folders of TOML files: NAME, and NAME-ARCHITECTURE for others than the usual one
     )
     solution_format: SolutionFormat = SolutionFormat()
-    instances: InstanceSchema | None = None  # the arrays that instances consist of, in files
-    generator: type[Any] | None = None  # an `InstanceGenerator` or `StateGenerator` of random instances
-    standard: Mapping[str, InstanceGenerator] = field(default_factory=dict)  # test sets by name
-    known: Mapping[str, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)  # best known costs of such a set
-    experts: Mapping[str, Solver] = field(default_factory=dict)  # by the module that must be installed, the preferred one first
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)  # methods to compare with, by name
-    warm_started: Mapping[str, WarmStartedSolver] = field(
-        default_factory=dict
-    )  # solvers that take a start, by module as `experts`
-    formats: tuple[Format, ...] = ()  # of files that hold instances, the most common one first
-    exports: Mapping[str, Export] = field(default_factory=dict)  # of solutions, by name
-    published: PublishedData | None = None  # what the data files of the method's public code look like
-    policies: Path | None = None  # a folder of trained policies that ship (`problems/shipped.py`)
-    restrict: Callable[[Any, int], Any] | None = None  # the problem with only so many nearest nodes to go on to
-    of_matrix: Callable[[NDArray[Any], str], Instance] | None = (
-        None  # an instance of which only distances are known, and its name
-    )
-    local_search: LocalSearchMaker | None = None  # by the distances of an instance's file, for as long as somebody likes
+    instances: InstanceSchema | None = None
+    generator: type[Any] | None = None
+    standard: Mapping[str, InstanceGenerator] = field(default_factory=dict)
+    known: Mapping[str, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)
+    experts: Mapping[str, Solver] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    warm_started: Mapping[str, WarmStartedSolver] = field(default_factory=dict)
+    formats: tuple[Format, ...] = ()
+    exports: Mapping[str, Export] = field(default_factory=dict)
+    published: PublishedData | None = None
+    policies: Path | None = None
+    restrict: Callable[[Any, int], Any] | None = None
+    of_matrix: Callable[[NDArray[Any], str], Instance] | None = None
+    local_search: LocalSearchMaker | None = None
 
     def __post_init__(self) -> None:
         require(bool(self.name) and "-" not in self.name.strip("-"), f"A kit's `name` must be one word, got {self.name!r}.")

@@ -18,10 +18,14 @@ class SolverError(GumbeldoreError):
 
 @dataclass(frozen=True)
 class Limit:
-    """How long a solver may search an instance: by the clock, or by work, which gives the same answer on any machine."""
+    """How long a solver may search an instance: by the clock, or by work, which gives the same answer on any machine.
+
+    seconds: By the clock; None: by work.
+    work: Iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of our own search.
+    """
 
     seconds: float | None = 2.0
-    work: float | None = None  # iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of our own search
+    work: float | None = None
 
     def __post_init__(self) -> None:
         require((self.seconds is None) != (self.work is None), "A limit is either `seconds` or `work`: give one of them.")
@@ -41,11 +45,17 @@ SHORT, MINUTE = Limit(2.0), Limit(60.0)
 
 @dataclass(frozen=True)
 class Solved:
-    """What a solver says about one instance."""
+    """What a solver says about one instance.
+
+    actions: Of the problem's `step`.
+    cost: Minus the objective; the solution must be at least as good.
+    optimal: Whether that is proved.
+    """
 
     actions: list[int]
-    cost: float  # minus the objective; the solution must be at least as good
+    cost: float
     optimal: bool
 
 
-Solver = Callable[[Arrays, Limit, int], Solved]  # one instance, how long, seed
+Solver = Callable[[Arrays, Limit, int], Solved]
+"""One instance, how long, seed: a solution and what it costs. A worker process must be able to import it."""

@@ -13,6 +13,7 @@ from gumbeldore.errors import CheckpointError, ContractError
 from gumbeldore.kits.instances import row_arrays
 from gumbeldore.kits.mixture import AnyOf
 from gumbeldore.problem import Problem
+from gumbeldore.runs.checking_parts import check_parts
 from gumbeldore.runs.folder import RUN
 from gumbeldore.runs.presets import Entry
 from gumbeldore.runs.renamed import renewed
@@ -34,7 +35,9 @@ def check(entry: Entry, seed: int = 0, console: Console | None = None) -> None:
         console.print(f"Checking {problem} ...", highlight=False, markup=False)
         check_problem(problem, generator=generator)
     verified = check_solutions(entry, run.training_problem, generator)
-    console.print(f"{entry.name} keeps the contract; {verified}.", highlight=False)
+    tried = check_parts(entry.kit)
+    also = f" Tried, too: {', '.join(tried)}." if tried else ""
+    console.print(f"{entry.name} keeps the contract; {verified}.{also}", highlight=False)
 
 
 def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined:
