@@ -68,7 +68,7 @@ def main(epochs: int = 6) -> float:
     network = GRU(len(LETTERS))
     problem = Sequences(len(LETTERS), max_length=14, end=(0,), score=score)
     settings = TrainingSettings(
-        epochs=epochs, instances=32, batches=30, batch_size=32, learning_rate=5e-3, generate_with_best=False, window=3
+        epochs=epochs, instances=32, batches=30, batch_size=32, learning_rate=5e-3, generating="current", replay_window=3
     )
     sampler = Gumbeldore(beam_width=16, rounds=3, sigma="auto")
     for epoch in self_improve(problem, network, sampler, validation=problem.start([()]), settings=settings):

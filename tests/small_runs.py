@@ -17,7 +17,7 @@ TINY = {
     "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32},
     "training": {"instances": 6, "batches": 3, "batch_size": 8},
     "validation": {"instances": 8},
-    "sampler": {"beam_width": 4, "rounds": 2},
+    "sampler": "gd:4x2",
 }
 """The same as tables of settings."""
 

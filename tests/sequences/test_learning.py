@@ -71,7 +71,7 @@ def test_the_loss_is_that_of_the_wanted_token_and_of_all_tokens():
 
 def test_self_improvement_finds_what_is_scored():
     settings = TrainingSettings(
-        epochs=3, instances=16, batches=25, batch_size=32, learning_rate=1e-2, generate_with_best=False, window=2
+        epochs=3, instances=16, batches=25, batch_size=32, learning_rate=1e-2, generating="current", replay_window=2
     )
     task, tiny = problem(score=ones), network()
     validation = task.start([()])

@@ -112,7 +112,7 @@ def test_a_run_with_a_window_resumes_bit_for_bit():
 
 @pytest.mark.parametrize("wrong", [{"replay_window": 0}, {"replay_window": -1}])
 def test_a_window_that_makes_no_sense_is_refused(wrong):
-    with pytest.raises(SettingsError, match="`window`"):
+    with pytest.raises(SettingsError, match="`replay_window`"):
         TrainingSettings(**wrong)
 
 
