@@ -183,8 +183,10 @@ def test_lines_of_metrics_that_are_none_are_left_out(folder):
     assert run.best["epoch"] == 1
 
 
-def test_the_best_epoch_is_one_of_the_last_stage(folder):
-    lines = [epoch(n).metrics() | {"stage": 1 + n // 3, "validation": -float(n)} for n in range(1, 5)]
+def test_the_best_epoch_is_the_last_that_improved(folder):
+    judged = {"improved": False, "best_validation": -3.0}
+    lines = [epoch(n).metrics() | {"stage": 1 + n // 3, "validation": -float(n), **judged} for n in range(1, 5)]
+    lines[2]["improved"] = True
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert read_run(folder).best["epoch"] == 3
 
