@@ -13,7 +13,30 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"} & set(page.parts)]
 
+GPT2 = """
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+model = GPT2LMHeadModel(GPT2Config(vocab_size=5, n_embd=8, n_layer=1, n_head=1, bos_token_id=0, eos_token_id=0, pad_token_id=0))
+inputs = {"input_ids": torch.tensor([[1, 2]]), "attention_mask": torch.ones(1, 2, dtype=torch.long)}
+"""
+"""A model of transformers."""
+
+SEQUENCES = """
+from examples.sequences_gru import GRU
+
+
+class tokenizer:
+    batch_decode = staticmethod(lambda sequences, skip_special_tokens: [str(tokens) for tokens in sequences])
+
+
+network, prompt_ids, other_ids, score_of_strings = GRU(5), [1, 2], [3], lambda texts: [float(len(text)) for text in texts]
+"""
+
 BEFORE = {
+    "README.md": GPT2
+    + "log_probs = lambda prefixes: torch.zeros(len(prefixes), 5)\nscore = lambda sequences: [float(len(s)) for s in sequences]",
+    "docs/how-to/sequences.md": GPT2 + SEQUENCES,
     "docs/how-to/solve.md": "from gumbeldore.kits.registry import kit_named\nkit = kit_named('jssp')\ntimes, machines = [[1, 2], [2, 1]], [[0, 1], [1, 0]]",
     "docs/how-to/compare.md": "import pathlib, shutil\npathlib.Path('my-shops').mkdir()\nshutil.copy('ft06.txt', 'my-shops')",
     "docs/how-to/own-problem.md": "from examples.flow_shop import *",
@@ -23,7 +46,13 @@ BEFORE = {
 """What a page takes for granted."""
 
 SMALLER = {
+    "docs/how-to/sequences.md": [
+        ("max_new_tokens=40", "max_new_tokens=4"),
+        ("epochs=6, instances=32, batches=30", "epochs=1, instances=2, batches=2"),
+    ],
     "README.md": [
+        ("max_length=40", "max_length=4"),
+        ("max_new_tokens=40", "max_new_tokens=4"),
         (
             '"runs/first", epochs=5',
             '"runs/first", preset="plain", epochs=1, problem={"cities": 5}, policy={"d": 8, "heads": 2, "layers": 1, "ff": 8}, training={"instances": 2, "batches": 1, "batch_size": 2}, validation={"instances": 2}, workers=0',
