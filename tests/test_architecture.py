@@ -72,7 +72,7 @@ ARROW = {
     "solvers": {"kits"},
     "io": {"kits"},
     "problems": {"kits", "io", "solvers", "networks", "local_search"},
-    "policies": {"problems"},
+    "policies": {"networks", "problems"},
     "solving": {"kits", "io", "search", "parallel", "local_search", "networks"},
     "evaluation": {"kits", "io", "search", "parallel", "training", "solving"},
     "runs": {"kits", "io", "search", "parallel", "training", "networks", "local_search", "conformance"},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 from small_runs import new_run, words
 
 from gumbeldore.cli import main
-from gumbeldore.io.policy_files import save_policy
+from gumbeldore.io.policy_files import read_weights, save_policy
 from gumbeldore.policies import TSPPolicy
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
@@ -49,6 +51,18 @@ def test_what_is_no_policy_or_has_a_broken_manifest_is_one_line(tmp_path, capsys
     ):
         assert main(["info", str(tmp_path / name)]) == 2
         assert message in words(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("field", ["config", "trained_on"])
+@pytest.mark.parametrize("value", ["null", "[1]", "{bad", '"x"', "3"])
+def test_a_header_that_holds_no_record_is_one_line(field, value, tmp_path, capsys):
+    given = Path(__file__).parents[1] / "data" / "policies" / "older-tsp-plain.safetensors"
+    file = tmp_path / "wrong.safetensors"
+    save_file(load_file(given), file, metadata={**read_weights(given)[1], field: value})
+    assert main(["info", str(file)]) == 2
+    assert f"Error: `{field}` in the header of {file} must be a JSON object, " in capsys.readouterr().err
+    assert main(["info", str(given)]) == 0
+    assert "TSPPolicy(d=16, layers=1, heads=2, ff=16, features=[])" in words(capsys.readouterr().out)
 
 
 def test_a_policy_of_a_newer_version_is_refused_with_the_way_out(tmp_path, capsys):

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gumbeldore.io.policy_files import policy_file, read_weights, record_of
+from gumbeldore.io.policy_files import config_of, policy_file, read_weights, record_of
 from gumbeldore.io.shipped import manifest_beside, shipped
-from gumbeldore.kits.registry import kit_named, kit_names
+from gumbeldore.kits.registry import kit_named, kit_names, policy_class
 from gumbeldore.solving.policies import is_a_name
 
 
@@ -44,12 +44,12 @@ def command(arguments: list[str]) -> None:
 def about(path: Path) -> dict[str, Any]:
     """The header of the file and the manifest beside it, if there is one."""
     weights, header = read_weights(path)
-    config = ", ".join(f"{name}={value}" for name, value in record_of(header, "config", path).items())
+    sizes = config_of(header, path, policy_class(header.get("policy", "")))
     header.pop("config", None)
     facts: dict[str, Any] = {
         "file": str(path),
         "problem": header.pop("problem", None),
-        "network": f"{header.pop('policy', '?')}({config})",
+        "network": f"{header.pop('policy', '?')}({', '.join(f'{name}={value}' for name, value in sizes.items())})",
         "weights": sum(tensor.numel() for tensor in weights.values()),
     }
     if "trained_on" in header:
