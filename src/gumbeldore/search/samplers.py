@@ -258,22 +258,16 @@ class StochasticBeamSearch(TrieSampler):
 
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
         """Algorithm 2."""
-        search, results = None, list[Round]()
-        seeds, batch, device = task.seeds, task.state.row_count, task.state.device
+        batch, device, results = task.state.row_count, task.state.device, list[Round]()
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
+        with evaluation_mode(task.policy):
+            search = self.budget(0).search(task, transpositions=self.transpositions, must_keep=self.keep_trie)
         for index in range(self.rounds):
             with evaluation_mode(task.policy):
-                if search is None:
-                    search = self.budget(0).search(task, transpositions=self.transpositions, must_keep=self.keep_trie)
-                if self._begins_deterministically and index == 0:
-                    perturb = by_probability_within(task.augmentations) if task.augmented else by_probability
-                    result = search.round(self.beam_width, perturb, watch=nucleus)
-                    step.see(result)
-                else:
-                    p = self.nucleus_schedule[index] if nucleus is None else nucleus.p
-                    score, perturb = root_gumbels(seeds, index), by_gumbels(seeds, index)
-                    result = search.round(self.beam_width, perturb, nucleus=p, root_score=score)
-                    step.see(result)
+                sampled = index > 0 or not self._begins_deterministically
+                result = self._sample(search, task, index, nucleus) if sampled else self._beam(search, task, nucleus)
+                step.see(result)
+                if sampled:
                     self._learn(search, result, step)
                 if nucleus is not None:
                     nucleus.see(result)
@@ -281,6 +275,17 @@ class StochasticBeamSearch(TrieSampler):
                 results.append(result)
                 solutions = collect(search, results, int(self._begins_deterministically), self.keep_trie)
             yield solutions  # outside: the caller's code runs with its own gradient mode
+
+    def _beam(self, search: Search[S], task: Task[S], nucleus: AutoNucleus | None) -> Round:
+        """A deterministic first round, which an automatic nucleus watches."""
+        perturb = by_probability_within(task.augmentations) if task.augmented else by_probability
+        return search.round(self.beam_width, perturb, watch=nucleus)
+
+    def _sample(self, search: Search[S], task: Task[S], index: int, nucleus: AutoNucleus | None) -> Round:
+        """A round of sampling without replacement, with noise of its own."""
+        p = self.nucleus_schedule[index] if nucleus is None else nucleus.p
+        score, perturb = root_gumbels(task.seeds, index), by_gumbels(task.seeds, index)
+        return search.round(self.beam_width, perturb, nucleus=p, root_score=score)
 
     @property
     def _begins_deterministically(self) -> bool:
