@@ -26,7 +26,7 @@ std::vector<int> numbers_of(const std::vector<int> &nodes) {
 }  // namespace
 
 TourSearch::TourSearch(const Distances &outer, uint64_t seed, const std::vector<int> &start)
-    : asymmetric(!outer.symmetric()), given(&outer), node(along_curve(outer)), number(numbers_of(node)),
+    : asymmetric(!outer.symmetric()), node(along_curve(outer)), number(numbers_of(node)),
       distance(asymmetric ? outer.doubled() : outer.permuted(node)), n(distance.count()), size(std::min(NEIGHBOURS + asymmetric, n - 1)),
       least(distance.tolerance()), near(nearest(distance, size)),
       tour(start.empty() && !asymmetric ? greedy_tour(distance, near, size) : inside(start)), random(seed), waiting(n, 0) {
@@ -40,7 +40,10 @@ TourSearch::TourSearch(const Distances &outer, uint64_t seed, const std::vector<
 
 double TourSearch::cost_of(const std::vector<int> &order) const {
     double total = 0;
-    for (size_t i = 0; i < order.size(); i++) total += (*given)(order[i], order[i + 1 == order.size() ? 0 : i + 1]);
+    for (size_t i = 0; i < order.size(); i++) {
+        int a = order[i], b = order[i + 1 == order.size() ? 0 : i + 1];
+        if (a != b) total += asymmetric ? distance(a, n / 2 + b) : distance(number[a], number[b]);
+    }
     return total;
 }
 
@@ -52,18 +55,20 @@ double TourSearch::measured() const {
 
 double TourSearch::median_edge() const {
     std::vector<double> edges;
-    for (int i = 0; i < n; i++) edges.push_back(std::max(0.0, distance(tour.city(i), tour.city(i + 1))));
-    std::nth_element(edges.begin(), edges.begin() + n / 2, edges.end());
-    return edges[n / 2];
+    for (int i = 0; i < n; i++)
+        if (!is_fixed(tour.city(i), tour.city(i + 1))) edges.push_back(std::max(0.0, distance(tour.city(i), tour.city(i + 1))));
+    if (edges.empty()) return 0;
+    auto middle = edges.begin() + (int)edges.size() / 2;
+    std::nth_element(edges.begin(), middle, edges.end());
+    return *middle;
 }
 
 // Of an asymmetric tour each city is reached, n + i, and left, i. Without one it begins as the nodes are.
 std::vector<int> TourSearch::inside(const std::vector<int> &order) const {
     std::vector<int> result;
-    int cities = given->count();
-    for (int i = 0; i < cities; i++) {
+    for (int i = 0; i < cities(); i++) {
         int city = order.empty() ? i : order[i];
-        if (asymmetric) result.push_back(cities + city);
+        if (asymmetric) result.push_back(cities() + city);
         result.push_back(asymmetric ? city : number[city]);
     }
     return result;
@@ -219,7 +224,7 @@ void TourSearch::make(int t1, const Move &move) {
 void TourSearch::kick() {
     // Of an asymmetric tour only every other edge may be given up.
     int step = asymmetric ? 2 : 1, longest = std::min(SEGMENT, (n - 2) / 3) / step, first = random.below(n);
-    if (asymmetric && tour.city(first) % (n / 2) == tour.city(first + 1) % (n / 2)) first++;
+    if (is_fixed(tour.city(first), tour.city(first + 1))) first++;
     int cut[4] = {first};
     for (int i = 1; i < 4; i++) cut[i] = cut[i - 1] + step * (1 + random.below(longest));
     auto end = [&](int i) { return tour.city(cut[i] % n); };

@@ -29,7 +29,6 @@ class TourSearch {
 
   private:
     const bool asymmetric;
-    const Distances *given;  // lives as long as its owner in Python
     std::vector<int> node, number;  // of a city in here the node outside, and the other way round
     const Distances distance;
     const int n, size;
@@ -53,6 +52,7 @@ class TourSearch {
     std::vector<int> inside(const std::vector<int> &order) const;
     std::vector<int> outside(const std::vector<int> &order) const;
     double measured() const;
+    bool is_fixed(int a, int b) const { return asymmetric && a % (n / 2) == b % (n / 2); }
     void wait(int city);
     int pop();
     void descend(Watch *watch);
