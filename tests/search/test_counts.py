@@ -87,7 +87,7 @@ def test_a_search_stops_when_reconstruction_has_used_up_what_both_may_spend() ->
     spent.sequences = torch.tensor([0, 0, 20])
     assert on.active().tolist() == [True, False, False]
     with torch.inference_mode():
-        on.course.beam(2, 1)  # two sequences, and the evaluations for them
+        on.following.beam(2, 1)  # two sequences, and the evaluations for them
     spent.sequences = torch.tensor([17, 18, 0])
     spent.evaluations = torch.tensor([0, 0, 120 - int(search.evaluator.made[2])])
     assert on.active().tolist() == [True, False, False]

@@ -13,7 +13,7 @@ from gumbeldore.problems import TSP
 from gumbeldore.search.adaptive import Adaptive
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
-from gumbeldore.search.phases import AugmentationsPhase, Exploration, RebuildingPhase, Schedule, SteppingPhase, Work
+from gumbeldore.search.phases import AugmentationsPhase, Exploration, ReconstructionPhase, Schedule, SteppingPhase, Work
 from gumbeldore.search.reconstruction import Ledger, Reconstruction
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.search.task import Task
@@ -61,17 +61,17 @@ def test_sequences_suffice_to_use_up_the_evaluations() -> None:
     assert Schedule().most(Work(10, 7, 300.0)) == 7
 
 
-def test_rebuilding_gets_what_the_search_leaves() -> None:
-    phase = RebuildingPhase()
+def test_reconstruction_gets_what_the_search_leaves() -> None:
+    phase = ReconstructionPhase()
     assert [phase.chains(Work(10, None, 240.0 * n)) for n in (0.5, 1, 3, 16, 20)] == [1, 1, 3, 16, 16]
     assert [phase.explored(n) for n in (1, 16, 100, 1e9)] == [0.8, 0.5, 0.2, 0.15]
     spent = torch.tensor([10.0, 12.0, 20.0, 40.0])
     assert phase.due(spent).tolist() == pytest.approx([0, 36, 100, 40 / 0.15])
 
 
-def test_rebuilding_ends_with_the_limit_and_with_what_can_be_found() -> None:
+def test_reconstruction_ends_with_the_limit_and_with_what_can_be_found() -> None:
     problem = TSP(8)
-    state, phase = problem.generate(2, generator=generator(1)), RebuildingPhase()
+    state, phase = problem.generate(2, generator=generator(1)), ReconstructionPhase()
     task = Task(problem, ExactPolicy(problem), state, torch.arange(2))
     greedy = Greedy()(problem, task.policy, state, seeds=task.seeds)
     for work, most in ((Work(7, None, 60.0), 1000), (Work(7, 12, NONE), 1000), (Work(7, None, 1e9), 5)):

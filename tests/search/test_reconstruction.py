@@ -15,12 +15,12 @@ from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
 from gumbeldore.search import reconstruction
 from gumbeldore.search.adaptive import Adaptive
-from gumbeldore.search.phases import RebuildingPhase
+from gumbeldore.search.phases import ReconstructionPhase
 from gumbeldore.search.reconstruction import Reconstruction, best_apart, can_reconstruct, continued, extended
 from gumbeldore.search.samplers import Greedy, StochasticBeamSearch
 from gumbeldore.search.task import Task
 
-REBUILDING = RebuildingPhase()
+PHASE = ReconstructionPhase()
 CASES = {
     "tsp": (TSP(9), TSPPolicy(16, 1, 2, 32)),
     "cvrp": (CVRP(8, 14), CVRPPolicy(16, 1, 2, 32)),
@@ -92,7 +92,7 @@ def test_schedules_are_written_in_the_order_of_starts_and_not_longer() -> None:
     assert (torch.cat(starts, 1).diff(dim=1) >= 0).all()
 
 
-def test_rebuilding_never_makes_anything_worse_and_returns_only_what_is_better(case) -> None:
+def test_reconstruction_never_makes_anything_worse_and_returns_only_what_is_better(case) -> None:
     problem, policy, state = case
     sampled = StochasticBeamSearch(3, 1)(problem, policy, state, seeds=torch.arange(6))
     building = Reconstruction(Task(problem, policy, state, torch.arange(6)), 3, 1 << 28, sampled)
@@ -178,17 +178,17 @@ def test_partial_solutions_are_refused(case) -> None:
 
 
 def test_the_larger_the_budget_the_smaller_the_share_of_the_search() -> None:
-    shares = [REBUILDING.explored(solutions) for solutions in (0.1, 1, 10, 100, 1000, 1e6)]
+    shares = [PHASE.explored(solutions) for solutions in (0.1, 1, 10, 100, 1000, 1e6)]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 0.8
     assert shares[-1] == 0.15
 
 
-def test_rebuilding_keeps_pace_with_the_search() -> None:
+def test_reconstruction_keeps_pace_with_the_search() -> None:
     """Whatever the search has spent, together they come to what `explored` says of the sum."""
-    assert REBUILDING.due(torch.tensor([5.0])) == 0
+    assert PHASE.due(torch.tensor([5.0])) == 0
     for solutions in (30.0, 100.0, 5000.0):
-        assert REBUILDING.due(torch.tensor([REBUILDING.explored(solutions) * solutions])).item() == pytest.approx(solutions)
+        assert PHASE.due(torch.tensor([PHASE.explored(solutions) * solutions])).item() == pytest.approx(solutions)
 
 
 def test_solutions_that_are_improved_side_by_side_are_worth_something_else() -> None:

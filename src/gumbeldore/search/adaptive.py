@@ -59,17 +59,17 @@ class Adaptive(TrieSampler):
         if not can_reconstruct(task.problem):
             yield from self._explored(task, total, total, spent)
             return
-        rebuilding, most, building = self.schedule.rebuilding, self.schedule.most(total), None
-        share = rebuilding.explored(total.solutions)
+        phase, most, reconstruction = self.schedule.reconstruction, self.schedule.most(total), None
+        share = phase.explored(total.solutions)
         for found in self._explored(task, self.work(total.horizon, share), total, spent):
-            if building is None:
-                chains = rebuilding.chains(total)
-                building = Reconstruction(task, chains, self.memory, found, self.transpositions, spent)
-            building.see(found)
-            yield building.found
-            yield from rebuilding.keep_pace(building, total, most)
-        assert building is not None
-        yield from rebuilding.finish(building, total, most)
+            if reconstruction is None:
+                chains = phase.chains(total)
+                reconstruction = Reconstruction(task, chains, self.memory, found, self.transpositions, spent)
+            reconstruction.see(found)
+            yield reconstruction.found
+            yield from phase.keep_pace(reconstruction, total, most)
+        assert reconstruction is not None
+        yield from phase.finish(reconstruction, total, most)
 
     def _explored(self, task: Task[S], work: Work, total: Work, spent: Ledger) -> Iterator[Solutions]:
         """The search, with a part of the work."""
@@ -84,13 +84,13 @@ class Adaptive(TrieSampler):
             search = budget.search(task, transpositions=self.transpositions, nodes=nodes)
             growth = GROWTH ** (1 / self.schedule.stepping.steps)
             nucleus = AutoNucleus.start(task.state.row_count, task.state.device, growth=growth)
-            course = Following(search, task.seeds, nucleus, sigma=0.0)
-        rounds = self.schedule.explore(Exploration(course, task.augmentations, self.schedule, work, total, spent))
+            following = Following(search, task.seeds, nucleus, sigma=0.0)
+        rounds = self.schedule.explore(Exploration(following, task.augmentations, self.schedule, work, total, spent))
         while True:
             with evaluation_mode(task.policy), torch.inference_mode():
                 if next(rounds, None) is None:
                     return
-                solutions = course.solutions
+                solutions = following.solutions
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:

@@ -91,11 +91,11 @@ class Following(Generic[S]):
     deterministic: int = 0  # rounds, which come first
     found: Int[Tensor, " batch"] = field(init=False)  # sequences
     step: AutoStep = field(init=False)
-    way: Incumbent[S] = field(init=False)
+    incumbent: Incumbent[S] = field(init=False)
 
     def __post_init__(self) -> None:
         root = self.search.root
-        self.way, self.found = Incumbent.at_root(self.search), torch.zeros_like(root.instance)
+        self.incumbent, self.found = Incumbent.at_root(self.search), torch.zeros_like(root.instance)
         self.step = AutoStep.start(root.row_count, root.device)
 
     @property
@@ -123,14 +123,14 @@ class Following(Generic[S]):
         self._take(self.search.round(width, perturb, active=active, watch=watch), sampled=False)
 
     def sample(self, width: int, stream: int, active: Bool[Tensor, " batch"] | None = None) -> None:
-        """A round of sampling without replacement from where the way stands, with noise of its own."""
+        """A round of sampling without replacement from where the incumbent stands, with noise of its own."""
         result = self.search.round(
             width,
             by_gumbels(self.seeds, stream),
             nucleus=self.nucleus if isinstance(self.nucleus, float) else self.nucleus.p,
             root_score=root_gumbels(self.seeds, stream),
-            depth=self.way.depth,
-            start=(self.way.state, self.way.node),
+            depth=self.incumbent.depth,
+            start=(self.incumbent.state, self.incumbent.node),
             active=active,
         )
         self._take(result, sampled=True)
@@ -145,6 +145,6 @@ class Following(Generic[S]):
         if isinstance(self.nucleus, AutoNucleus):
             self.nucleus.see(result, sampled)
         self.search.trie.remove(result.leaf, result.leaf_depth, result.filled)
-        self.way.reconsider(result)
-        self.results.append(replace(result, log_prob=result.log_prob + self.way.log_prob[:, None]))
+        self.incumbent.reconsider(result)
+        self.results.append(replace(result, log_prob=result.log_prob + self.incumbent.log_prob[:, None]))
         self.found = self.found + result.filled.sum(1)

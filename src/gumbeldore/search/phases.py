@@ -1,7 +1,7 @@
 """The phases of an adaptive search: objects that know what they were tuned to, and split the work among themselves.
 
 greedy, augmentations, stepping     in one trie; together they explore
-rebuilding                          parts of the best solutions chosen anew, beside and after that
+reconstruction                          parts of the best solutions chosen anew, beside and after that
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Work:
 class Exploration(Generic[S]):
     """A search under way, its own limits, and those that it shares."""
 
-    course: Following[S]
+    following: Following[S]
     augmentations: int
     schedule: Schedule
     work: Work  # of the search
-    total: Work  # with rebuilding
-    spent: Ledger  # by rebuilding
+    total: Work  # with reconstruction
+    spent: Ledger  # by reconstruction
 
     @property
     def most(self) -> int:
@@ -57,14 +57,14 @@ class Exploration(Generic[S]):
 
     def active(self) -> Bool[Tensor, " batch"]:
         """Instances that may go on: neither has all been found, nor is any limit reached."""
-        found, made = self.course.found, self.course.search.evaluator.needed
-        active = self.course.unexhausted & (found < self.most) & (made < self.work.evaluations)
+        found, made = self.following.found, self.following.search.evaluator.needed
+        active = self.following.unexhausted & (found < self.most) & (made < self.work.evaluations)
         active &= made + self.spent.evaluations < self.total.evaluations
         return active if self.total.sequences is None else active & (found + self.spent.sequences < self.total.sequences)
 
     def affords(self, width: int) -> Bool[Tensor, " batch"]:
         """Whether a round of whole sequences is likely to end within the limit of evaluations."""
-        search = self.course.search
+        search = self.following.search
         return search.evaluator.needed + SHARED * width * search.horizon <= self.work.evaluations
 
 
@@ -73,7 +73,7 @@ class GreedyPhase:
     """The greedy solution of the instance itself: an answer comes soon."""
 
     def rounds(self, on: Exploration[S]) -> Iterator[int]:
-        on.course.beam(1, on.augmentations, some=range(1), active=on.active())
+        on.following.beam(1, on.augmentations, some=range(1), active=on.active())
         yield 0
 
 
@@ -96,7 +96,7 @@ class AugmentationsPhase:
         first, sizes = 0, chain(self.together, repeat(self.together[-1]))
         while first < on.augmentations and bool((active := on.active()).any()):
             some = range(first, min(first + next(sizes), on.augmentations))
-            on.course.beam(
+            on.following.beam(
                 min(on.most, self.beam * len(some) if first else self.own), on.augmentations, some=some, active=active
             )
             first = some.stop
@@ -119,31 +119,31 @@ class SteppingPhase:
         return min(high, max(low, int(work.solutions)), most)
 
     def rounds(self, on: Exploration[S]) -> Iterator[int]:
-        search, way, level = on.course.search, on.course.way, int(on.augmentations > 1)
+        search, incumbent, level = on.following.search, on.following.incumbent, int(on.augmentations > 1)
         step, width = max(1, -(-(search.horizon - level) // self.steps)), self.width(on.work, on.most)
         few = 2 * on.augmentations <= on.schedule.augmentations.count(on.work)  # then whole sequences instead
-        idle = torch.zeros_like(on.course.found, dtype=torch.bool)
+        idle = torch.zeros_like(on.following.found, dtype=torch.bool)
         stalled = torch.full_like(idle, few)
         for index in count():
-            before, found = way.objective, on.course.found
-            way.return_to(search.root)
+            before, found = incumbent.objective, on.following.found
+            incumbent.return_to(search.root)
             for depth in [*range(level), *range(level, search.horizon, step)]:
-                way.advance(search, depth - way.depth)
-                active = on.active() & way.active
+                incumbent.advance(search, depth - incumbent.depth)
+                active = on.active() & incumbent.active
                 if depth == level:  # dear: a round of whole sequences
                     active &= stalled & (idle | on.affords(width))
                 elif depth < level:
-                    active &= way.exhausted(search, level)
+                    active &= incumbent.exhausted(search, level)
                 if bool(active.any()):
-                    on.course.sample(width, index * (search.horizon + 1) + depth, active)
+                    on.following.sample(width, index * (search.horizon + 1) + depth, active)
                     yield depth
             if not bool(on.active().any()):
                 return
-            stalled, idle = way.objective <= before, on.course.found == found
+            stalled, idle = incumbent.objective <= before, on.following.found == found
 
 
 @dataclass(frozen=True)
-class RebuildingPhase:
+class ReconstructionPhase:
     """Parts of the best solutions are chosen anew. The smaller the work, the more of it goes to the search: there is little to build on."""
 
     chain: int = 24  # solutions that are improved side by side: one for so many greedy solutions that could be made instead ...
@@ -171,29 +171,31 @@ class RebuildingPhase:
         """How many solutions are improved side by side."""
         return max(1, min(self.most_chains, int(work.solutions / self.chain)))
 
-    def keep_pace(self, building: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
+    def keep_pace(self, reconstruction: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
         """Pass after pass until both have spent what is due."""
-        yield from self._until(building, work, most, lambda spent: self.due(spent / work.horizon) * work.horizon)
+        yield from self._until(reconstruction, work, most, lambda spent: self.due(spent / work.horizon) * work.horizon)
 
-    def finish(self, building: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
+    def finish(self, reconstruction: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
         """Pass after pass until a limit is reached."""
-        yield from self._until(building, work, most, lambda spent: torch.full_like(spent, torch.inf, dtype=torch.float64))
+        yield from self._until(reconstruction, work, most, lambda spent: torch.full_like(spent, torch.inf, dtype=torch.float64))
 
     def _until(
-        self, building: Reconstruction[S], work: Work, most: int, due: Callable[[Tensor], Tensor]
+        self, reconstruction: Reconstruction[S], work: Work, most: int, due: Callable[[Tensor], Tensor]
     ) -> Iterator[Solutions]:
         most = work.sequences or self.repeats * most
-        searched = building.searched
+        searched = reconstruction.searched
         spent = searched.diagnostics.evaluations - searched.diagnostics.evaluations_repeated
         limit = due(spent).clamp(max=work.evaluations)
         while True:
-            active = (spent + building.spent.evaluations < limit) & (searched.filled.sum(1) + building.spent.sequences < most)
+            active = (spent + reconstruction.spent.evaluations < limit) & (
+                searched.filled.sum(1) + reconstruction.spent.sequences < most
+            )
             active &= searched.diagnostics.remaining_mass > 0
             if not bool(active.any()):
                 return
-            with evaluation_mode(building.task.policy), torch.inference_mode():
-                building.reconstruct(active)
-            yield building.found
+            with evaluation_mode(reconstruction.task.policy), torch.inference_mode():
+                reconstruction.reconstruct(active)
+            yield reconstruction.found
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Schedule:
     greedy: GreedyPhase = field(default_factory=GreedyPhase)
     augmentations: AugmentationsPhase = field(default_factory=AugmentationsPhase)
     stepping: SteppingPhase = field(default_factory=SteppingPhase)
-    rebuilding: RebuildingPhase = field(default_factory=RebuildingPhase)
+    reconstruction: ReconstructionPhase = field(default_factory=ReconstructionPhase)
     sequences: int = 128  # where nothing is limited
 
     def most(self, work: Work) -> int:

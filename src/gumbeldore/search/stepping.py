@@ -51,18 +51,20 @@ class StepAndReconsider(TrieSampler):
 
     def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
         with evaluation_mode(task.policy):
-            course = self._course(task)
-        while not course.results or bool(course.way.active.any()):
+            following = self._following(task)
+        while not following.results or bool(following.incumbent.active.any()):
             with evaluation_mode(task.policy), torch.inference_mode():
-                if self.first_round_deterministic and not course.results:
-                    course.beam(self.beam_width, task.augmentations)
+                if self.first_round_deterministic and not following.results:
+                    following.beam(self.beam_width, task.augmentations)
                 else:
-                    course.sample(self.beam_width, len(course.results), course.way.active if course.results else None)
-                course.way.advance(course.search, self.step)
-                solutions = course.solutions
+                    following.sample(
+                        self.beam_width, len(following.results), following.incumbent.active if following.results else None
+                    )
+                following.incumbent.advance(following.search, self.step)
+                solutions = following.solutions
             yield solutions  # outside: the caller's code runs with its own gradient mode
 
-    def _course(self, task: Task[S]) -> Following[S]:
+    def _following(self, task: Task[S]) -> Following[S]:
         search = self.budget(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)
         auto = self.nucleus == "auto"
         nucleus = AutoNucleus.start(task.state.row_count, task.state.device) if auto else float(self.nucleus)
