@@ -42,6 +42,7 @@ class EvaluateSettings:
     random: int | None = None  # also so many random instances, as a set of their own
     policies: tuple[str, ...] = ()  # files, folders of runs or names of policies that ship; `label=...` names it in the table
     samplers: tuple[str, ...] = ()  # such as greedy beam:16 wor:16x1,p=0.8 gd:32x4,sigma=0.05 preset:best; greedy if left out
+    parts: tuple[str, ...] = ()  # what solve does, such as all:10s local-search:2s policy+local-search:10s
     baselines: tuple[str, ...] = ()  # such as pyvrp:2s or nearest-neighbour
     solutions: tuple[
         str, ...

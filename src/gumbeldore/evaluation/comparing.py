@@ -11,6 +11,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.evaluation.elsewhere import SolutionsMethod
 from gumbeldore.evaluation.method_names import baseline_named, sampler_named
 from gumbeldore.evaluation.methods import Method, PolicyMethod
+from gumbeldore.evaluation.parts import PartsMethod
 from gumbeldore.evaluation.pictures import draw_report
 from gumbeldore.evaluation.report import Report
 from gumbeldore.evaluation.running import Evaluation, Step
@@ -51,6 +52,7 @@ class Comparison:
     repeats: int = 1  # methods that draw at random are run with so many seeds
     seed: int = 0  # the first of them; also of the random instances
     against: str | None = None  # the method that differences are to; the first if left out
+    parts: Sequence[str] = ()  # what solve does, such as `all:10s`
     notes: list[str] = field(default_factory=list, compare=False)  # what was found that a user should be told
 
     def __post_init__(self) -> None:
@@ -69,6 +71,7 @@ class Comparison:
             sets.append(NamedSet.of(f"random-{self.random}", random_set(kit, self.random, self.seed)))
         methods = [
             *self._learned(kit),
+            *self._shared(kit),
             *(baseline_named(kit, text) for text in self.baselines),
             *_solutions(kit, self.solutions),
         ]
@@ -109,9 +112,15 @@ class Comparison:
             if isinstance(self.samplers, Mapping):
                 found += [PolicyMethod(f"{label} {name}", policy, sampler) for name, sampler in self.samplers.items()]
             else:
-                for text in self.samplers or ("greedy",):
+                for text in self.samplers or (() if self.parts else ("greedy",)):
                     found.append(PolicyMethod(f"{label} {text}", policy, *sampler_named(text)))
         return found
+
+    def _shared(self, kit: Kit) -> list[Method]:
+        """Parts that share the time of an instance; local search alone is one method, whatever the policy."""
+        policies = self._policies(kit).items() if self.parts else ()
+        found = [PartsMethod.of(text, label, policy) for text in self.parts for label, policy in policies]
+        return list({method.name: method for method in found}.values())
 
     def _policies(self, kit: Kit) -> dict[str, Network]:
         """By the label in the table. If neither policies nor baselines are named, the policy that ships."""
@@ -119,7 +128,7 @@ class Comparison:
             return {
                 label: each if isinstance(each, Network) else policy_for(kit, each) for label, each in self.policies.items()
             }
-        if not self.policies and (self.samplers or not (self.baselines or self.solutions)):
+        if not self.policies and (self.samplers or self.parts or not (self.baselines or self.solutions)):
             chosen = choose(kit)
             return {chosen.name: chosen.load()}
         found: dict[str, Network] = {}
@@ -140,6 +149,7 @@ def evaluate(
     *,
     policies: Sequence[str | Path] | Mapping[str, str | Path | Network] = (),
     samplers: Sequence[str] | Mapping[str, Sampler] = (),
+    parts: Sequence[str] = (),
     baselines: Sequence[str] = (),
     solutions: Sequence[str] = (),
     folder: str | Path = "runs/evaluate",
@@ -158,7 +168,7 @@ def evaluate(
     given = [sets] if isinstance(sets, str | Path | InstanceSet | NamedSet) else list(sets)
     found = kit if isinstance(kit, Kit) else kit_at(kit) if ":" in kit else kit_named(kit)
     comparison = Comparison(
-        found, given, policies, samplers, baselines, solutions, Path(folder), random, first, repeats, seed, against
+        found, given, policies, samplers, baselines, solutions, Path(folder), random, first, repeats, seed, against, parts
     )
     with comparison.opened() as evaluation:
         with closing(evaluation.run(workers if isinstance(workers, Cluster) else bounded(workers))) as steps:

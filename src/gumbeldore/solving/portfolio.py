@@ -57,14 +57,16 @@ class Portfolio:
         yield [self.found]
         turn = min(LONGEST, max(SHORTEST, TURN * self.seconds))
         if LOCAL in self.parts:
-            self._turn(LOCAL, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
+            self.parts[LOCAL].turn(self.best, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
+            self._took(LOCAL, min(AT_ONCE, SHARE_AT_ONCE * self.seconds))
             yield [self.found]
         self._ask()
         credit = Credit(list(self.parts), self.seconds, LOCAL if self.search is not None and self.search.anneals else None)
         while credit.accounts and not self.over:
             name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
-            again = self._turn(name, min(turn, self.end - begin))
+            again = self.parts[name].turn(self.best, min(turn, self.end - begin))
+            self._took(name, monotonic() - begin)
             gain = (before - self.best.cost) / max(abs(before), 1e-12)
             credit.pay_both(name, LOCAL, monotonic() - begin, self.parts[name].helped, gain)
             if not again:
@@ -119,11 +121,9 @@ class Portfolio:
                 self.parts[PARTS_ANEW] = rebuilding
         self.asked = [part for part in self.parts.values() if isinstance(part, PolicySide)]
 
-    def _turn(self, name: str, seconds: float) -> bool:
-        begin = monotonic()
-        again = self.parts[name].turn(self.best, seconds)
-        self.best.spent(name, monotonic() - begin - self.parts[name].helped)
+    def _took(self, name: str, seconds: float) -> None:
+        """Writes down what a turn took, and tells how far the search is."""
+        self.best.spent(name, seconds - self.parts[name].helped)
         if (now := monotonic()) - self.reported >= REPORTED:
             self.reported = now
             self.report(min(0.99, self.best.elapsed / self.seconds))
-        return again

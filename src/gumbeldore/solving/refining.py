@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from time import monotonic
@@ -10,7 +11,7 @@ from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.kits.kit import Kit, WarmStartedSolver
 from gumbeldore.kits.solver import Limit
 from gumbeldore.solving.found import Found, Improvement, Share, merged
-from gumbeldore.solving.jobs import Job
+from gumbeldore.solving.jobs import Group, Job
 
 
 def polisher(kit: Kit) -> tuple[str, WarmStartedSolver]:
@@ -29,6 +30,15 @@ def check_polish(kit: Kit, seconds: float | None) -> None:
     require(seconds is None or 0 < seconds < float("inf"), f"`polish` must be above 0 seconds, got {seconds}.")
     if seconds is not None:
         polisher(kit)
+
+
+def polished(group: Group, rounds: Iterator[list[Found]], seconds: float) -> Iterator[list[Found]]:
+    """What a search finds, and at last what an outside solver makes of it."""
+    found = list[Found]()
+    for found in rounds:
+        yield found
+    columns = zip(group.jobs, found, group.seeds, strict=True)
+    yield [refined(job, each, seconds, seed) for job, each, seed in columns]
 
 
 def refined(job: Job, found: Found, seconds: float, seed: int) -> Found:

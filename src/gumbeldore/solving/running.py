@@ -21,7 +21,7 @@ from gumbeldore.solving.effort import Effort, PartName
 from gumbeldore.solving.found import START, Found, Improvement
 from gumbeldore.solving.jobs import ALONE, LARGE, TOGETHER, Group, Job, fitting, groups, restriction
 from gumbeldore.solving.portfolio import Portfolio
-from gumbeldore.solving.refining import check_polish, refined
+from gumbeldore.solving.refining import check_polish, polished
 from gumbeldore.solving.results import Result, result
 from gumbeldore.solving.search import Report, search
 
@@ -56,21 +56,14 @@ class Worker:
 
     def rounds(self, group: Group, report: Report) -> Iterator[list[Found]]:
         """What there is after each round of the search; the last is final."""
-        job, found = group.jobs[0], list[Found]()
+        job = group.jobs[0]
         policy = self.policies.get(job.kit.name)
-        parts = self.effort.parts_for(job, policy is not None)
-        if parts == ("policy",):
-            assert policy is not None
-            search_of = search(group, policy, self.sampler, self.effort.limits, report)
+        parts, limits = self.effort.parts_for(job, policy is not None), self.effort.limits
+        if parts == ("policy",) and policy is not None:
+            found = search(group, policy, self.sampler, limits, report)
         else:
-            search_of = iter(Portfolio(group, policy, self.sampler, self.effort.limits, parts, report))
-        for found in search_of:
-            yield found
-        if self.effort.polish is not None:
-            yield [
-                refined(job, each, self.effort.polish, seed)
-                for job, each, seed in zip(group.jobs, found, group.seeds, strict=True)
-            ]
+            found = iter(Portfolio(group, policy, self.sampler, limits, parts, report))
+        return found if self.effort.polish is None else polished(group, found, self.effort.polish)
 
 
 class Solving:
