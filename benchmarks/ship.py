@@ -59,8 +59,9 @@ def main() -> None:
         saved = load_state(given.run / "checkpoint.pt")
         policy.load_state_dict(saved["averaged"])
         header["epoch"] = str(saved["epoch"])
-    if policy.config.get("successor_weight"):  # only training needs that head
-        lean = type(policy).from_config({**policy.config, "successor_weight": 0.0})
+    heads = {name: 0.0 for name in ("successor_weight", "assignment_weight") if policy.config.get(name)}
+    if heads:  # only training needs them
+        lean = type(policy).from_config({**policy.config, **heads})
         lean.load_state_dict({name: policy.state_dict()[name] for name in lean.state_dict()})
         policy = lean
     path = folder / f"{given.name}.safetensors"
