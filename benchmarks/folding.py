@@ -266,6 +266,8 @@ def curves(left: Any, runs: list[list[dict[str, Any]]]) -> None:
         pairs = [interval([at(run, name, "scores", count)["best"] for run in runs]) for count in counts]
         left.errorbar(counts, [m for m, _ in pairs], [h for _, h in pairs], label=name, capsize=2, marker="o", markersize=3)
     left.set(xscale="log", xlabel="scores", ylabel="contacts of the best fold (mean, 95 %)")
+    left.set_xticks([32, 64, 128, 256, 512], ["32", "64", "128", "256", "512"])
+    left.minorticks_off()
     left.legend(fontsize=8)
 
 
