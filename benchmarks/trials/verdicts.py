@@ -101,6 +101,8 @@ def stopped(tally: Tally, end: Ended, wanted: int) -> None:
     """A stopped command should say so by its exit code, quietly; it may have been finished before."""
     if end.code is None:
         tally.add(end, "hang", fine=False)
+    elif end.code < 0 and "in main" not in end.err:
+        tally.add(end, "before our first line ran", fine=True)  # Python itself was starting
     elif end.traceback:
         tally.add(end, "traceback", fine=False)
     elif end.code == 0:

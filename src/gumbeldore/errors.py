@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sysconfig
-import traceback
 from functools import cache
-from pathlib import Path
 
 
 class GumbeldoreError(Exception):
@@ -57,6 +53,8 @@ def require_positive(**numbers: int) -> None:
 @cache
 def notice(message: str) -> None:
     """Says something on one line, once: that an old name of a setting is read as a new one, say."""
+    import logging
+
     logging.getLogger("gumbeldore").warning(message)
 
 
@@ -71,11 +69,14 @@ def foreign_fault(error: BaseException) -> str:
     """
     if isinstance(error, GumbeldoreError) or os.environ.get(DEBUG):
         return ""
-    ours = (str(Path(__file__).parent), *sysconfig.get_paths().values(), "<")
+    import sysconfig
+    import traceback
+
+    ours = (os.path.dirname(__file__), *sysconfig.get_paths().values(), "<")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(ours)]
     begun = [frame for frame in frames if frame.name != "<module>"]
     if not begun:
         return ""
     frame, said = begun[-1], " ".join(str(error).split())
-    where = f"{Path(frame.filename).name}, line {frame.lineno}"
+    where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
     return f"`{frame.name}` ({where}) raised {type(error).__name__}: {said or 'without a word'}. --debug shows the way there."

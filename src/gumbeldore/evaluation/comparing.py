@@ -98,6 +98,7 @@ class Comparison:
             return given
         if isinstance(given, InstanceSet):
             return NamedSet.of(given.kind.name, given, first=self.first)
+        self.kit.need("instance files", "instances")
         if str(given) in kit.standard:
             return NamedSet.standard(kit, str(given), self.first)
         if Path(given).exists():
