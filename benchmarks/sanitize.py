@@ -182,9 +182,12 @@ def batches(random: Random) -> None:
         (improve.improve_tours if random.random() < 0.5 else improve.improve_paths)(given, tour, seeds, rounds)
         return
     loads, capacity = demands(random, count)
-    actions = torch.as_tensor(
-        2 * np.array([order(random, count)[: count - 1] for _ in range(rows)]).reshape(rows, -1) + 1
-    ).long()
+    served = np.array([random.permutation(max(0, count - 1)) for _ in range(rows)], dtype=np.int64).reshape(
+        rows, max(0, count - 1)
+    )
+    actions = torch.as_tensor(2 * served + 1)
+    if actions.numel() and random.random() < 0.2:
+        actions[0, 0] = int(random.choice([-1, 0, 2 * count, 1 << 40]))
     improve.improve_routes(
         given,
         torch.as_tensor(loads).expand(rows, -1),

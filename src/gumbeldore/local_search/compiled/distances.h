@@ -68,5 +68,8 @@ class Distances {
 // The `size` nodes that are nearest to each node in the plane or on the sphere, nearest first by the rule; of a matrix, by its rows.
 std::vector<int> nearest(const Distances &distance, int size);
 
+// The same, but the last four are the nearest ones in the four quadrants around a node, where these are not among the first: clusters are joined.
+std::vector<int> near_all_around(const Distances &distance, int size);
+
 // Nodes along a curve that fills the plane (Hilbert), so that neighbours are near each other in memory.
 std::vector<int> along_curve(const Distances &distance);

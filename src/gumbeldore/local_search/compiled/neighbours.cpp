@@ -34,10 +34,11 @@ class Tree {
         split(0, (int)order.size());
     }
 
-    // The nearest points to one of them, itself left out; of equally near ones the first.
-    std::vector<int> near(int centre, int size) {
+    // The nearest points to one of them, itself left out; of equally near ones the first. With a quadrant, 0 to 3, of those that lie in it.
+    std::vector<int> near(int centre, int size, int part = -1) {
         found.clear();
         wanted = size;
+        quadrant = part;
         search(centre, 0, (int)order.size());
         std::sort_heap(found.begin(), found.end());
         std::vector<int> result;
@@ -49,7 +50,19 @@ class Tree {
     const std::vector<Point> &points;
     std::vector<int> order;
     std::vector<std::pair<double, int>> found;  // a heap, the farthest one first
-    int wanted = 0;
+    int wanted = 0, quadrant = -1;
+
+    // Whether the quadrant takes numbers from that of the centre on, or those below.
+    bool above(int axis) const { return quadrant >> axis & 1; }
+    bool lies_in(int centre, int point) const {
+        for (int axis = 0; quadrant >= 0 && axis < 2; axis++)
+            if ((points[point][axis] >= points[centre][axis]) != above(axis)) return false;
+        return true;
+    }
+    // Whether a part with numbers from `middle` on, or up to it, has nothing of the quadrant.
+    bool misses(int axis, double beyond, bool right) const {
+        return quadrant >= 0 && axis < 2 && (right ? !above(axis) && beyond <= 0 : above(axis) && beyond > 0);
+    }
 
     int widest(int begin, int end) const {
         Point low = points[order[begin]], high = low;
@@ -79,13 +92,14 @@ class Tree {
     void search(int centre, int begin, int end) {
         if (end - begin <= LEAF) {
             for (int i = begin; i < end; i++)
-                if (order[i] != centre) take({squared(points[centre], points[order[i]]), order[i]});
+                if (order[i] != centre && lies_in(centre, order[i])) take({squared(points[centre], points[order[i]]), order[i]});
             return;
         }
         int middle = (begin + end) / 2, axis = axes[middle];
         double beyond = points[centre][axis] - points[order[middle]][axis];
         bool right = beyond >= 0;
-        search(centre, right ? middle : begin, right ? end : middle);
+        if (!misses(axis, beyond, right)) search(centre, right ? middle : begin, right ? end : middle);
+        if (misses(axis, beyond, !right)) return;
         if ((int)found.size() < wanted || beyond * beyond <= found.front().first)
             search(centre, right ? begin : middle, right ? middle : end);
     }
@@ -126,6 +140,29 @@ std::vector<int> nearest(const Distances &distance, int size) {
         std::nth_element(all.begin(), all.begin() + std::max(0, size - 1), all.end() - 1,
                          [&](int a, int b) { return std::pair(distance(i, a), a) < std::pair(distance(i, b), b); });
         add(i, all.begin(), all.begin() + size);
+    }
+    return result;
+}
+
+std::vector<int> near_all_around(const Distances &distance, int size) {
+    constexpr int SIDES = 4;
+    if (distance.xs().empty() || size <= SIDES) return nearest(distance, size);
+    int n = distance.count();
+    std::vector<int> every = nearest(distance, size), result;
+    std::vector<Point> points(n);
+    for (int i = 0; i < n; i++) points[i] = {distance.xs()[i], distance.ys()[i], 0};
+    Tree tree(points);
+    result.reserve(every.size());
+    for (int i = 0; i < n; i++) {
+        std::vector<int> own(every.begin() + (size_t)i * size, every.begin() + (size_t)i * size + size - SIDES);
+        auto add = [&](int other) {
+            if ((int)own.size() < size && std::find(own.begin(), own.end(), other) == own.end()) own.push_back(other);
+        };
+        for (int part = 0; part < SIDES; part++)
+            for (int other : tree.near(i, 1, part)) add(other);
+        for (int j = size - SIDES; j < size; j++) add(every[(size_t)i * size + j]);
+        std::sort(own.begin(), own.end(), [&](int a, int b) { return std::pair(distance(i, a), a) < std::pair(distance(i, b), b); });
+        result.insert(result.end(), own.begin(), own.end());
     }
     return result;
 }

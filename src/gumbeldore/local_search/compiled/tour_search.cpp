@@ -5,7 +5,7 @@
 #include "searches.h"
 
 namespace {
-constexpr int NEIGHBOURS = 8, CLOSEST = 5;  // of the first, and of the second city of a move
+constexpr int NEIGHBOURS = 10, CLOSEST = 5;  // of the first, and of the second city of a move
 constexpr int LINKS = 2;                    // moves of a chain
 constexpr int SEGMENT = 50;                 // cities of a segment that a double bridge moves
 constexpr int LISTEN = 64;                  // cities between looks at the watch
@@ -28,7 +28,7 @@ std::vector<int> numbers_of(const std::vector<int> &nodes) {
 TourSearch::TourSearch(const Distances &outer, uint64_t seed, const std::vector<int> &start)
     : asymmetric(!outer.symmetric()), node(along_curve(outer)), number(numbers_of(node)),
       distance(asymmetric ? outer.doubled() : outer.permuted(node)), n(distance.count()), size(std::min(NEIGHBOURS + asymmetric, n - 1)),
-      least(distance.tolerance()), near(nearest(distance, size)),
+      least(distance.tolerance()), near(near_all_around(distance, size)),
       tour(start.empty() && !asymmetric ? greedy_tour(distance, near, size) : inside(start)), random(seed), waiting(n, 0) {
     away.reserve(near.size());
     for (int i = 0; i < n; i++)
