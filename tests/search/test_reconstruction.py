@@ -111,6 +111,7 @@ def test_reconstruction_never_makes_anything_worse_and_returns_only_what_is_bett
         added = building.found.objective[row, 3:][building.found.filled[row, 3:]]
         assert (torch.cat([sampled.best_objective[row, None], added]).diff() > 0).all()
     assert building.found.log_prob[:, 3:][building.found.filled[:, 3:]].isnan().all()
+    assert (building.found.actions[~building.found.filled] == -1).all()
 
 
 def test_instances_that_are_not_active_stay_as_they_are(case) -> None:
