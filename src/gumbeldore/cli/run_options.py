@@ -97,7 +97,7 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         f"  --max-time 45m|2h30m         no epoch begins that would probably end later\n"
         f"  --tensorboard                also write event files for it\n"
         f"  --cluster local|auto|HOST:PORT|ray://HOST:PORT    sample on a Ray cluster\n"
-        f"  --sampler-gpus 0.125         on it, with eight samplers per GPU\n"
+        f"  --sampler-gpus 0.125         on it, with eight samplers per GPU\n\n"
         f"torchrun trains with several GPUs or machines (docs/how-to/cluster.md)."
     )
     chosen = tyro.cli(
