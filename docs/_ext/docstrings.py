@@ -69,6 +69,8 @@ def comments(cls: type) -> dict[str, str]:
         line = token.line.strip()
         if begins := re.match(r"(\w+)\s*:", line):
             field = begins[1]
+        elif re.match(r"(def|class|async def) |@", line):
+            field = ""  # what follows is not said of a field
         if token.type == tokenize.COMMENT and line != token.string:
             found.setdefault(field, token.string.lstrip("#: "))
         if token.type == tokenize.STRING and line.startswith('"""') and field:

@@ -149,7 +149,7 @@ def edges(problem: Leaves, policy: Prefers, nodes: dict[tuple[int, ...], Node]) 
             colour_of = "#33485e" if nodes.get(path, Node()).visits else "#b8c4d0"
             dashes = ' stroke-dasharray="3 4"' if share == 0 else ""
             yield f'<line x1="{above}" y1="{top}" x2="{x}" y2="{y}" stroke="{colour_of}" stroke-width="{1 + 9 * share:.1f}"{dashes}/>'
-            yield text((x + above) / 2 + (-14 if path[-1] == 0 else 14), (y + top) / 2, f"{share:.2f}", "#667")
+            yield text((x + above) / 2 + (-14 if path[-1] == 0 else 14), (y + top) / 2, f"{share:.2f}", "#445", halo=True)
 
 
 def dots(problem: Leaves, policy: Prefers, nodes: dict[tuple[int, ...], Node]) -> Iterator[str]:
@@ -165,5 +165,6 @@ def dots(problem: Leaves, policy: Prefers, nodes: dict[tuple[int, ...], Node]) -
             yield text(x, y + 52, f"p = {chance:.3f}", "#667")
 
 
-def text(x: float, y: float, content: str, fill: str, size: int = 11) -> str:
-    return f'<text x="{x:.0f}" y="{y + size / 3:.0f}" font-size="{size}" text-anchor="middle" fill="{fill}">{content}</text>'
+def text(x: float, y: float, content: str, fill: str, size: int = 11, halo: bool = False) -> str:
+    around = ' paint-order="stroke" stroke="#fff" stroke-width="4"' if halo else ""
+    return f'<text x="{x:.0f}" y="{y + size / 3:.0f}" font-size="{size}" text-anchor="middle" fill="{fill}"{around}>{content}</text>'

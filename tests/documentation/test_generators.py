@@ -21,10 +21,16 @@ class Sized:
 
     width: int = 3  # of the table
     _hidden: int = 0
+    height: int = 1
+
+    @property
+    def area(self) -> int:
+        """Says nothing of the height."""
+        return self.width * self.height
 
 
 def test_the_fields_of_a_record_come_with_their_comments():
-    assert docstrings.fields(Sized) == ["", "Fields:", "", "- ``width: int``: of the table", ""]
+    assert docstrings.fields(Sized) == ["", "Fields:", "", "- ``width: int``: of the table", "- ``height: int``", ""]
 
 
 def test_code_in_a_docstring_stays_code():
