@@ -74,7 +74,7 @@ def solve(settings: SolveSettings, problem: Entry | None = None) -> int:
         failures += [Failure(file, fault) for file, fault in unsolvable.items()]
         jobs = [_begun(job, settings, folder) for job in jobs if job.file not in unsolvable]
         workers = 0 if settings.workers is None and len(jobs) < MANY else pick_workers(settings.workers, settings.device)
-        solving = Solving(jobs, policies, effort, workers=workers, debug=settings.debug)
+        solving = Solving(jobs, policies, effort, workers=workers)
         notes = [slow_note(policy) for policy in policies.values() if isinstance(policy, Network)]
         alone = [f"{fault} Local search works alone." for kit, fault in faults.items() if any(j.kit.name == kit for j in jobs)]
         show_notes(console, [left_out(settings.files, kit), *notes, *alone, *solving.notes], jobs)

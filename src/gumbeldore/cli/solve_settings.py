@@ -49,7 +49,6 @@ class SolveSettings:
     json: bool = False  # print the results as JSON, and nothing else, on standard output
     workers: int | None = None  # processes; by default one per core if there are at least 4 instances
     device: str = "auto"
-    debug: bool = False  # a traceback where the code of a kit raises an error
     sampler: str | None = (
         None  # the policy alone, with a sampler instead of a preset: greedy, beam:16, gd:32x4,sigma=0.3,p=0.8..1, ...
     )

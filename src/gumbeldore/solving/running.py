@@ -69,11 +69,9 @@ class Worker:
 class Solving:
     """Jobs that are being solved: iterate over it for what happens, ask for `results` at any time, also after an interrupt."""
 
-    def __init__(
-        self, jobs: Sequence[Job], policies: Mapping[str, Policy[Any]], effort: Effort, *, workers: int = 0, debug: bool = False
-    ) -> None:
-        """`policies` by name of the kit; 0 `workers`: in this process. `debug`: errors of a kit's own code are raised as they are."""
-        self.jobs, self.effort, self.workers, self.debug = jobs, effort, workers, debug
+    def __init__(self, jobs: Sequence[Job], policies: Mapping[str, Policy[Any]], effort: Effort, *, workers: int = 0) -> None:
+        """`policies` by name of the kit; 0 `workers`: in this process."""
+        self.jobs, self.effort, self.workers = jobs, effort, workers
         self.latest: dict[int, Found] = {}  # the best so far, by number of the job
         self.done: dict[int, Result] = {}
         self.failures: list[Failure] = []
@@ -99,8 +97,6 @@ class Solving:
                             if each.best and self._improves(number, each):
                                 yield Better(number, each)
                 except Exception as error:
-                    if self.debug:
-                        raise
                     yield from self._fail(group.numbers, blamed(error, group.jobs[0].kit))
                     continue
                 for number in group.numbers:
