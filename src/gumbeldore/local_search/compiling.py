@@ -33,6 +33,11 @@ def available() -> bool:
     return compiled() is not None
 
 
+def where_compiled(search: T) -> T | None:
+    """What a kit offers as its local search: none where the compiled code was not installed."""
+    return search if available() else None
+
+
 def code() -> Any:
     """The module; an error where there is none."""
     module = compiled()

@@ -11,6 +11,7 @@ from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
@@ -97,5 +98,5 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
-    local_search=RouteImprovement,
+    local_search=where_compiled(RouteImprovement),
 )

@@ -14,6 +14,7 @@ from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.problem import Problem
 from gumbeldore.problems.gantt import plot_schedule
@@ -106,5 +107,5 @@ KIT = Kit(
     formats=(JOB_SHOP,),
     exports=EXPORTS,
     published=published.DATA,
-    local_search=ScheduleImprovement,
+    local_search=where_compiled(ScheduleImprovement),
 )

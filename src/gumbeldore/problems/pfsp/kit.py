@@ -13,6 +13,7 @@ from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, Record, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.set_transformer import SetSize
 from gumbeldore.problem import Problem
 from gumbeldore.problems.gantt import plot_schedule
@@ -69,5 +70,5 @@ KIT = Kit(
     warm_started=WARM_STARTED,
     formats=(FLOW_SHOP, FLOW_SHOP_BY_JOB),
     exports=EXPORTS,
-    local_search=local_search,
+    local_search=where_compiled(local_search),
 )

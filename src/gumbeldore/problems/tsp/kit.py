@@ -13,6 +13,7 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
 from gumbeldore.kits.verdict import Verdict
+from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
@@ -102,5 +103,5 @@ KIT = Kit(
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
     of_matrix=of_matrix,
-    local_search=TourImprovement,
+    local_search=where_compiled(TourImprovement),
 )
