@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from gumbeldore.problem import Examples, Problem, S, State
@@ -52,7 +52,7 @@ class Network(nn.Module):
         """The `config` of a file that an older version may have written, as it would be now."""
         return dict(config)
 
-    def upgraded_weights(self, weights: Mapping[str, Float[Tensor, "..."]]) -> Mapping[str, Float[Tensor, "..."]]:
+    def upgraded_weights(self, weights: Mapping[str, Shaped[Tensor, "..."]]) -> Mapping[str, Shaped[Tensor, "..."]]:
         """Weights of such a file, by the names that they have now."""
         return weights
 

@@ -73,7 +73,7 @@ def test_solving_random_instances_saves_verified_tours_and_a_plot(run, tmp_path)
     assert main(["solve", "tsp", "--policy", policy, "--cities", "7", "--count", "3", "--folder", str(folder)]) == 0
     records = json.loads((folder / "solutions.json").read_text())
     assert [sorted(record["tour"]) for record in records] == [list(range(7))] * 3
-    assert (folder / "tour.png").stat().st_size > 1000
+    assert (folder / "tsp-0.png").stat().st_size > 1000
 
 
 def test_a_files_instance_is_solved_in_its_own_units(run, tmp_path):
@@ -81,7 +81,7 @@ def test_a_files_instance_is_solved_in_its_own_units(run, tmp_path):
     path.write_text("0,0\n100,0\n100,100\n0,100\n")
     folder = tmp_path / "solved"
     policy = str(run / "policy.safetensors")
-    assert main(["solve", "tsp", "--policy", policy, "--instance", str(path), "--folder", str(folder)]) == 0
+    assert main(["solve", str(path), "--policy", policy, "--folder", str(folder)]) == 0
     (record,) = json.loads((folder / "solutions.json").read_text())
     assert record["cost"] == pytest.approx(400.0)
 

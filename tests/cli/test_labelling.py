@@ -29,13 +29,20 @@ from gumbeldore.problems.cvrp.routes import routes
 from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
 from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.pfsp.instances import PFSPGenerator
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.runs import labelling
 from gumbeldore.runs.labelling import choose_solver, label
 from gumbeldore.solvers.outside import outside
 
-TINY = {"tsp": TSPGenerator(7, 3, 5), "cvrp": CVRPGenerator(5, 12, 3, 5), "jssp": JSSPGenerator(3, 3, 3, 5)}
+TINY = {
+    "tsp": TSPGenerator(7, 3, 5),
+    "cvrp": CVRPGenerator(5, 12, 3, 5),
+    "jssp": JSSPGenerator(3, 3, 3, 5),
+    "pfsp": PFSPGenerator(4, 2, 3, 5),
+}
+"""Not `fjsp`: no shop of its generators is small enough to try everything."""
 QUIET = Console(quiet=True)
 
 
@@ -43,6 +50,8 @@ def sequences(name: str) -> list[tuple[int, ...]]:
     """Every sequence of actions that could be a solution of a tiny instance."""
     if name == "tsp":
         return list(itertools.permutations(range(1, 7)))
+    if name == "pfsp":
+        return list(itertools.permutations(range(4)))
     if name == "cvrp":
         flags = list(itertools.product([0, 1], repeat=4))
         return [
@@ -120,7 +129,7 @@ def routed(solver: str, nodes: np.ndarray, demands: list[int]) -> tuple[Verdict,
 
 
 class TestSolvers:
-    @pytest.mark.parametrize(("name", "solver"), [(name, solver) for name, known in SOLVERS.items() for solver in known])
+    @pytest.mark.parametrize(("name", "solver"), [(name, solver) for name in TINY for solver in SOLVERS[name]])
     def test_tiny_instances_are_solved_to_optimality(self, name, solver, optima):
         pytest.importorskip(solver)
         instances = TINY[name].generate()
@@ -238,7 +247,7 @@ class TestSolvers:
 
 @pytest.mark.usefixtures("here")
 class TestLabelling:
-    @pytest.mark.parametrize("name", SOLVERS)
+    @pytest.mark.parametrize("name", TINY)
     def test_labels_are_optimal_on_tiny_instances_and_come_back_from_the_file(self, name, tmp_path, optima):
         solver = choose_solver(KITS[name])
         label(TINY[name].generate(), tmp_path / "a.npz", limit=work(solver), console=QUIET)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,15 @@ FEW = ["--sampler", "gd:4x2", "--device", "cpu"]
 SMALL = {
     "tsp": {"d": 16, "layers": 1, "heads": 2, "ff": 16},
     "jssp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
+    "fjsp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
     "gomoku": {"channels": 4, "blocks": 1, "head_channels": 2, "hidden": 8},
 }
 SIZES = {
     "tsp": ["--cities", "6"],
     "cvrp": ["--customers", "6", "--capacity", "12"],
     "jssp": ["--jobs", "3", "--machines", "2"],
+    "fjsp": ["--jobs", "3", "--machines", "2"],
+    "pfsp": ["--jobs", "4", "--machines", "2"],
     "gomoku": [],
 }
 
@@ -203,11 +206,11 @@ def stopping_after_a_round(monkeypatch) -> None:
 
         @dataclass(frozen=True)
         class Stopping(type(sampler)):
-            def stream(self, *arguments):
-                yield next(super().stream(*arguments))
+            def stream(self, *arguments, **options):
+                yield next(super().stream(*arguments, **options))
                 raise KeyboardInterrupt
 
-        return Stopping(sampler.beam_width, sampler.rounds, sigma=sampler.sigma, memory=sampler.memory)
+        return Stopping(**{each.name: getattr(sampler, each.name) for each in fields(sampler)})
 
     monkeypatch.setattr(SamplerSettings, "build", interrupted)
 

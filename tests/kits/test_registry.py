@@ -103,7 +103,7 @@ def test_our_example_is_checked_trained_and_solved_from_its_file(tmp_path, capsy
     assert main(["solve", FLOW_SHOP, "--policy", str(run / "policy.safetensors"), *size]) == 0
     records = json.loads((tmp_path / "solved/solutions.json").read_text())
     assert [sorted(record["order"]) for record in records] == [[0, 1, 2, 3]] * 2
-    assert (tmp_path / "solved/schedule.png").stat().st_size > 1000
+    assert (tmp_path / "solved/flowshop-0.png").stat().st_size > 1000
 
 
 def test_settings_of_a_run_never_name_the_file_of_a_kit(tmp_path):
@@ -161,7 +161,7 @@ def test_an_installed_package_announces_its_kit(tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "flowshop" in gumbeldore("--help")
+    assert "flowshop" in gumbeldore("train", "--help")
     gumbeldore("train", "flowshop", "--folder", run, "--workers", "0", *TINY)
     shown = gumbeldore(
         "solve", "flowshop", "--policy", f"{run}/policy.safetensors", "--problem.jobs", "4", "--problem.machines", "2"

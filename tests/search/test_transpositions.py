@@ -30,7 +30,7 @@ from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.search.trie import CODE, Known
 from gumbeldore.solutions import Solutions
 
-COUNTS = ("evaluations", "evaluations_shared")
+COUNTS = ("evaluations", "evaluations_shared", "evaluations_repeated")
 SAMPLERS = [
     Gumbeldore(12, 4, sigma=1.0),
     StochasticBeamSearch(8, 3, nucleus=(0.9, 1.0), first_round_deterministic=True),

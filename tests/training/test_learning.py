@@ -40,6 +40,12 @@ TINY: dict[str, dict[str, Any]] = {
         "training": {"epochs": 2, "instances": 16},
         "validation": {"problem": {"machines": 4}},
     },
+    "fjsp": {
+        "problem": {"jobs": 4, "machines": 3},
+        "policy": {"d": 16, "pairs": 1, "heads": 2, "ff": 32},
+        "training": {"epochs": 2, "instances": 16},
+    },
+    "pfsp": {"problem": {"jobs": 8, "machines": 3}, "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32}},
     "gomoku": {
         "problem": {"size": 5},
         "policy": {"channels": 16, "blocks": 1, "head_channels": 8},
@@ -47,7 +53,7 @@ TINY: dict[str, dict[str, Any]] = {
         "training": {"epochs": 3, "instances": 25, "batches": 40, "batch_size": 32},
     },
 }
-ENOUGH = {"tsp": 0.2, "tsp-lehd": 0.2, "cvrp": 0.5, "cvrp-lehd": 0.5, "jssp": 30, "gomoku": 0.05}
+ENOUGH = {"tsp": 0.2, "tsp-lehd": 0.2, "cvrp": 0.5, "cvrp-lehd": 0.5, "jssp": 30, "fjsp": 1, "pfsp": 5, "gomoku": 0.05}
 """How much better the mean greedy objective must become; a fraction of what was seen."""
 ENOUGH_BY_ITSELF = {**ENOUGH, "jssp": 10}
 """The same for self-improvement: the preset of the job shop builds active schedules, which are good from the start."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self, TypeVar
 
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError, require
@@ -26,7 +26,7 @@ class Feature:
 
 
 F = TypeVar("F", bound=Feature)
-Weights = Mapping[str, Float[Tensor, "..."]]
+Weights = Mapping[str, Shaped[Tensor, "..."]]
 
 
 def written(features: Iterable[Feature]) -> list[str]:
