@@ -73,11 +73,15 @@ class Prefers:
 
 @dataclass(frozen=True)
 class Node:
-    """What is drawn of a node: the mass left, the summed bonus, and how often it was sampled."""
+    """What is drawn of a node: the mass left, and the summed bonus."""
 
     left: float = 1.0
     bonus: float = 0.0
-    visits: int = 0
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a sequence through it was sampled: some of its mass is gone."""
+        return self.left < 1
 
 
 def visited(trie: Any) -> dict[tuple[int, ...], Node]:
@@ -88,9 +92,8 @@ def visited(trie: Any) -> dict[tuple[int, ...], Node]:
         for node in range(int(trie.count[depth, 0])):
             path = (*paths[depth - 1, int(trie.parent[depth, 0, node])], int(trie.action[depth, 0, node]))
             paths[depth, node] = path
-            numbers = (field[depth, 0, node].item() for field in (trie.left, trie.bonus, trie.visits))
-            left, bonus, visits = numbers
-            found[path] = Node(math.exp(left), bonus, int(visits))
+            left, bonus = (field[depth, 0, node].item() for field in (trie.left, trie.bonus))
+            found[path] = Node(math.exp(left), bonus)
     return found
 
 
@@ -105,7 +108,7 @@ def conditional(path: tuple[int, ...], nodes: dict[tuple[int, ...], Node], left:
 
 def colour(node: Node) -> str:
     if abs(node.bonus) < 1e-9:
-        return "#8fa3b8" if not node.visits else "#33485e"
+        return "#8fa3b8" if not node.sampled else "#33485e"
     return "#2e8b57" if node.bonus > 0 else "#c0504d"
 
 
@@ -146,7 +149,7 @@ def edges(problem: Leaves, policy: Prefers, nodes: dict[tuple[int, ...], Node]) 
         if path:
             (x, y), (above, top) = place(path), place(path[:-1])
             share = conditional(path, nodes, policy.left)
-            colour_of = "#33485e" if nodes.get(path, Node()).visits else "#b8c4d0"
+            colour_of = "#33485e" if nodes.get(path, Node()).sampled else "#b8c4d0"
             dashes = ' stroke-dasharray="3 4"' if share == 0 else ""
             yield f'<line x1="{above}" y1="{top}" x2="{x}" y2="{y}" stroke="{colour_of}" stroke-width="{1 + 9 * share:.1f}"{dashes}/>'
             yield text((x + above) / 2 + (-14 if path[-1] == 0 else 14), (y + top) / 2, f"{share:.2f}", "#445", halo=True)
