@@ -48,9 +48,13 @@ def interrupt_at(monkeypatch, cls, name: str, call: int, number: int = signal.SI
 def test_a_stopped_run_says_so_by_its_code_and_what_is_saved_and_goes_on_to_the_same_weights(
     tmp_path, monkeypatch, capsys, number, code
 ):
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, Training, "fit", 3, number)
-        assert new_run(tmp_path / "run", 3) == code
+    before = signal.signal(number, signal.default_int_handler)  # under nohup, a closed terminal is ignored, and stays so
+    try:
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, Training, "fit", 3, number)
+            assert new_run(tmp_path / "run", 3) == code
+    finally:
+        signal.signal(number, before)
     shown = capsys.readouterr()
     assert "Epoch 2 is saved; --resume goes on" in words(shown.out)
     assert "Traceback" not in shown.err
