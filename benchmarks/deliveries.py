@@ -21,7 +21,7 @@ from gumbeldore.io.policy_files import load_policy
 from gumbeldore.local_search import improve as local_search
 from gumbeldore.problem import replay
 from gumbeldore.problems import CVRP
-from gumbeldore.problems.cvrp.subtours import Subtours
+from gumbeldore.problems.subtours import Subtours
 from gumbeldore.search.samplers import Greedy
 from gumbeldore.training.algorithm import greedy_objective
 from gumbeldore.training.relabelling import objectives, relabelled

@@ -25,11 +25,11 @@ from gumbeldore.parallel.processes import WorkerError, in_processes
 from gumbeldore.problems.cvrp import experts
 from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
 from gumbeldore.problems.cvrp.instances import CVRPGenerator
-from gumbeldore.problems.cvrp.routes import routes
 from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
 from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
 from gumbeldore.problems.pfsp.instances import PFSPGenerator
+from gumbeldore.problems.routes import routes
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.runs import labelling

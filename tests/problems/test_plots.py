@@ -13,10 +13,10 @@ import pytest
 from matplotlib.backends.backend_agg import RendererAgg
 
 from gumbeldore.figure import colours, saved_figure
-from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.gantt import plot_schedule
 from gumbeldore.problems.gomoku.plot import plot_game
 from gumbeldore.problems.jssp.verify import build_schedule
+from gumbeldore.problems.route_plot import plot_routes
 from gumbeldore.problems.tsp.plot import plot_tours
 from gumbeldore.runs import curves
 from gumbeldore.runs.curves import Curves, plot_training

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from gumbeldore.errors import SettingsError
 from gumbeldore.problems import CVRP, CVRPState
 from gumbeldore.problems.cvrp.problem import capacity_left
-from gumbeldore.problems.cvrp.subtours import Subtours
+from gumbeldore.problems.subtours import Subtours
 
 Example = tuple[int, int, frozenset[int], int]  # node, remaining capacity, customers to serve, target action
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,7 @@ from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.cvrp.savings import savings_of
 from gumbeldore.problems.cvrp.tokens import cvrp_tokens
+from gumbeldore.problems.routes import actions_of
 from gumbeldore.solvers.ortools_routing import ortools_routes
 from gumbeldore.solvers.outside import distance_matrix
 
@@ -107,11 +107,6 @@ def cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
     vehicles = min(len(demands) - 1, 1 + int(2 * demands.sum() // capacity))
     routes = ortools_routes(np.asarray(instance["nodes"], dtype=np.float64), demands, capacity, limit, vehicles)
     return Solved(actions_of(routes), float("inf"), False)
-
-
-def actions_of(routes: Iterable[list[int]]) -> list[int]:
-    """Customers in order; the first of each route is reached via the depot."""
-    return [2 * customer + (place == 0) for route in routes for place, customer in enumerate(route)]
 
 
 BASELINES = {

@@ -18,7 +18,7 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
 from gumbeldore.kits.solver import SHORT, Limit, Solved
 from gumbeldore.problems.cvrp.files import RoutesCost
-from gumbeldore.problems.cvrp.routes import routes
+from gumbeldore.problems.routes import routes
 from gumbeldore.solvers.outside import distance_matrix, outside, pyvrp_routes
 
 NO_CLOCK = 0.0

@@ -18,7 +18,7 @@ from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
 from gumbeldore.io.tsplib_distances import Weights, path_length, places
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.instances import KIND
-from gumbeldore.problems.cvrp.verify import split_routes
+from gumbeldore.problems.routes import routes
 
 LIMITS = {  # what would make routes infeasible that are feasible here
     "DISTANCE": "a limit on the length of routes",
@@ -41,8 +41,7 @@ class RoutesCost:
     nodes: NDArray[np.int64]
 
     def __call__(self, actions: Sequence[int]) -> float:
-        routes = split_routes([action // 2 for action in actions], [action % 2 == 1 for action in actions])
-        ways = [self.nodes[[0, *(customer + 1 for customer in route), 0]].tolist() for route in routes]
+        ways = [self.nodes[[0, *(customer + 1 for customer in route), 0]].tolist() for route in routes(actions)]
         return math.fsum(path_length(self.weights, way) for way in ways)
 
 

@@ -10,10 +10,9 @@ from gumbeldore.kits.improving import WHOLE
 from gumbeldore.kits.kit import Instance
 from gumbeldore.local_search.distances import Distances, Plane
 from gumbeldore.local_search.routes import RouteSearch
-from gumbeldore.problems.cvrp.baselines import actions_of
 from gumbeldore.problems.cvrp.files import RoutesCost
-from gumbeldore.problems.cvrp.routes import routes
 from gumbeldore.problems.distances import of_file
+from gumbeldore.problems.routes import actions_of, routes
 
 
 class RouteImprovement:

@@ -23,9 +23,9 @@ from gumbeldore.problems.cvrp.files import CVRPLIB
 from gumbeldore.problems.cvrp.improving import RouteImprovement
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPGenerator, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
-from gumbeldore.problems.cvrp.plot import plot_routes
 from gumbeldore.problems.cvrp.problem import CVRP
-from gumbeldore.problems.cvrp.routes import EXPORTS, routes
+from gumbeldore.problems.route_plot import plot_routes
+from gumbeldore.problems.routes import route_exports, routes
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ KIT = Kit(
     baselines=BASELINES,
     warm_started=WARM_STARTED,
     formats=(CVRPLIB,),
-    exports=EXPORTS,
+    exports=route_exports(verify),
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
     local_search=where_compiled(RouteImprovement),

@@ -14,7 +14,6 @@ from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
 from gumbeldore.local_search.improve import improve_routes
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, step_some
-from gumbeldore.problems.cvrp.subtours import Subtours
 from gumbeldore.problems.geometry import (
     ISOMETRIES,
     all_true,
@@ -25,6 +24,7 @@ from gumbeldore.problems.geometry import (
     nearest_candidates,
     points_at,
 )
+from gumbeldore.problems.subtours import Subtours
 
 LARGEST_DEMAND = 9
 ORDERS = ("fullest", "given")

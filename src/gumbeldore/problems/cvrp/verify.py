@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from gumbeldore.errors import require
 from gumbeldore.kits.verdict import Verdict, permutation_fault
+from gumbeldore.problems.routes import split_routes
 
 
 def verify_cvrp(
@@ -42,16 +43,6 @@ def verify_cvrp(
         if total > capacity:
             return Verdict.infeasible(f"subtour {number} carries {total:g}, more than the capacity {capacity:g}")
     return Verdict(True, -math.fsum(route_length(points, route) for route in routes))
-
-
-def split_routes(order: Sequence[int], flags: Sequence[bool]) -> list[list[int]]:
-    """The customers of each subtour."""
-    routes: list[list[int]] = []
-    for customer, begins in zip(order, flags, strict=True):
-        if begins:
-            routes.append([])
-        routes[-1].append(customer)
-    return routes
 
 
 def route_length(points: Float[np.ndarray, "node 2"], route: Sequence[int]) -> float:
