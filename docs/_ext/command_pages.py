@@ -16,7 +16,8 @@ from unittest import mock
 import tyro
 
 from gumbeldore.cli.dispatch import COMMANDS, main
-from gumbeldore.runs.presets import entry, names
+from gumbeldore.kits.names import problem_names
+from gumbeldore.runs.presets import entry
 
 INSTANCE = str(Path(__file__).resolve().parents[2] / "tests/data/instances/berlin52.tsp")
 TARGETS = {"solve": (INSTANCE, "tsp"), "reproduce": ("table-1",), "label": ("cvrp",)}
@@ -151,7 +152,7 @@ def preset_options(problem: str, preset: str) -> list[Option]:
 
 def settings_pages() -> dict[str, str]:
     """By file name: a page of settings for each problem with each of its networks, and the page that lists them."""
-    problems = [name for name in names() if entry(name).presets()]
+    problems = [name for name in problem_names() if entry(name).presets()]
     pages = {f"settings-{name}.md": settings(name) for name in problems}
     lines = [
         "# Settings of trainings",

@@ -3,10 +3,11 @@
 Names are imported when they are first used, so `import gumbeldore` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # for type checkers it is true; nothing is imported here, not even `typing`
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from gumbeldore.conformance import check_problem as check_problem
     from gumbeldore.errors import CheckpointError as CheckpointError
     from gumbeldore.errors import ContractError as ContractError
@@ -80,7 +81,7 @@ HOMES = {
 __all__ = sorted(name for names in HOMES.values() for name in names)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """A public name, imported now; or the version of the package."""
     if name == "__version__":
         from importlib.metadata import version
@@ -88,6 +89,8 @@ def __getattr__(name: str) -> Any:
         return version("gumbeldore")
     for home, names in HOMES.items():
         if name in names:
+            from importlib import import_module
+
             globals()[name] = value = getattr(import_module(f"gumbeldore.{home}"), name)
             return value
     raise AttributeError(f"module 'gumbeldore' has no attribute {name!r}")

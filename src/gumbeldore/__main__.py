@@ -2,7 +2,7 @@
 
 import sys
 
-from gumbeldore.cli import main
+from gumbeldore.start import main
 
 if __name__ == "__main__":
     sys.exit(main())

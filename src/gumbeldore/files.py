@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -100,3 +102,21 @@ def locked(folder: Path, name: str = LOCK, *, gone_afterwards: bool = False) -> 
             (folder / name).unlink(missing_ok=True)
     finally:
         lock.release()
+
+
+def epochs_in(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The lines of a metrics file, one per epoch: what each says, None where it is damaged; without a last one that a crash cut off."""
+    if not path.is_file():
+        return
+    with open(path, errors="replace") as handle:
+        for text in handle:
+            if text.endswith("\n"):
+                yield _epoch(text)
+
+
+def _epoch(text: str) -> dict[str, Any] | None:
+    with suppress(ValueError, RecursionError):
+        parsed = json.loads(text)
+        if isinstance(parsed, dict) and type(parsed.get("epoch")) is int:
+            return parsed
+    return None

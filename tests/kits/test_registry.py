@@ -16,9 +16,10 @@ from gumbeldore.cli import main
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.io.policy_files import load_policy
 from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.names import problem_names
 from gumbeldore.kits.registry import BUILT_IN, kit_at, kit_named, policy_class
 from gumbeldore.problems.tsp.bq import TSPPolicy
-from gumbeldore.runs.presets import entry, names
+from gumbeldore.runs.presets import entry
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FLOW_SHOP = f"{EXAMPLES / 'flow_shop.py'}:KIT"
@@ -33,8 +34,8 @@ def test_our_kits_are_found_by_name_and_by_place():
 
 
 def test_an_architecture_is_named_after_its_kit_unless_it_is_the_usual_one():
-    assert names()[:8] == ["tsp", "tsp-lehd", "cvrp", "cvrp-lehd", "jssp", "fjsp", "pfsp", "gomoku"]
-    assert [entry(name).name for name in names()] == names()
+    assert problem_names()[:8] == ["tsp", "tsp-lehd", "cvrp", "cvrp-lehd", "jssp", "fjsp", "pfsp", "gomoku"]
+    assert [entry(name).name for name in problem_names()] == problem_names()
     assert entry("tsp-lehd").kit is KITS["tsp"]
 
 

@@ -12,7 +12,8 @@ import pytest
 from gumbeldore.runs import process_info as processes
 from gumbeldore.runs.durations import duration
 from gumbeldore.runs.folders import read_run
-from gumbeldore.runs.heartbeat import FILE, Heartbeat, read_pulse
+from gumbeldore.runs.heartbeat import Heartbeat
+from gumbeldore.runs.pulse import FILE, read_pulse
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress
 

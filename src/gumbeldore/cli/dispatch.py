@@ -5,6 +5,7 @@ Nothing heavy is imported before a command is known: `gumbeldore --version` and 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -12,8 +13,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from gumbeldore.cli.signals import STOPPED, STOPS
+from gumbeldore.cli.signals import STOPS
+from gumbeldore.cli.usage import COMMANDS as WITH_PROBLEM
+from gumbeldore.cli.usage import usage
 from gumbeldore.errors import DEBUG, GumbeldoreError, SettingsError, foreign_fault
+from gumbeldore.start import STOPPED
 
 __all__ = ["STOPPED", "main"]
 
@@ -148,6 +152,8 @@ def _call(arguments: list[str]) -> int:
         from importlib.metadata import version
 
         print(version("gumbeldore"))
+    elif arguments[1:] in (["--help"], ["-h"]) and arguments[0] in WITH_PROBLEM:
+        print(usage(arguments[0]))
     elif arguments[0] in COMMANDS:
         return _command(arguments[0])(arguments[1:]) or 0
     else:
@@ -157,7 +163,10 @@ def _call(arguments: list[str]) -> int:
 
 def _command(name: str) -> Any:
     """The function of a command. From here on a signal raises, so that what was done is kept."""
+    gc.disable()  # what modules make stays
     module = importlib.import_module(f"gumbeldore.cli.{FILES.get(name, name)}")
+    gc.freeze()
+    gc.enable()
     STOPS.set(STOPS.raised)
     return module.command
 

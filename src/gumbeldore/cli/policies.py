@@ -11,8 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from gumbeldore.io.shipped import Shipped, shipped
-from gumbeldore.kits.registry import kit_named, kit_names
+from gumbeldore.io.shipped import Shipped, policies_in, shipped
+from gumbeldore.kits.names import kit_names, policies_folder
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class PoliciesSettings:
 def command(arguments: list[str]) -> None:
     """gumbeldore policies"""
     settings = tyro.cli(PoliciesSettings, args=arguments, prog="gumbeldore policies")
-    found = [policy for name in kit_names() for policy in shipped(kit_named(name))]
+    found = [policy for name in kit_names() for policy in _policies(name)]
     if settings.json:
         print(json.dumps({policy.name: policy.manifest for policy in found}, indent=1))
         return
@@ -38,6 +38,15 @@ def command(arguments: list[str]) -> None:
     for policy in found:
         console.print(_table(policy))
     console.print("`gumbeldore info NAME` says more. Another one: --policy PATH.", highlight=False)
+
+
+def _policies(kit: str) -> list[Shipped]:
+    """Those of one of our kits are found without importing it."""
+    if (folder := policies_folder(kit)) is not None:
+        return policies_in(folder)
+    from gumbeldore.kits.registry import kit_named
+
+    return shipped(kit_named(kit))
 
 
 def _table(policy: Shipped) -> Table:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.markup import escape
-
+from gumbeldore.cli.usage import usage
 from gumbeldore.errors import SettingsError
-from gumbeldore.runs.presets import Entry, entry, names
+from gumbeldore.kits.names import problem_names
+from gumbeldore.runs.presets import Entry, entry
 from gumbeldore.runs.records import read_settings
 
 
@@ -16,17 +15,10 @@ def take_entry(command: str, arguments: list[str]) -> tuple[Entry, list[str]]:
         return entry(arguments[0]), arguments[1:]
     if name := _name_in_settings(arguments):
         return entry(name), arguments
-    known = ", ".join(names())
     if "--help" in arguments or "-h" in arguments:
-        Console().print(
-            escape(
-                f"Usage: gumbeldore {command} PROBLEM [options]. Problems: {known}, or file.py:KIT, which executes that file.\n"
-            )
-            + f"`gumbeldore {command} PROBLEM --help` lists its options.",
-            highlight=False,
-        )
+        print(usage(command))
         raise SystemExit(0)
-    raise SettingsError(f"Name a problem: gumbeldore {command} PROBLEM. Known: {known}.")
+    raise SettingsError(f"Name a problem: gumbeldore {command} PROBLEM. Known: {', '.join(problem_names())}.")
 
 
 def _name_in_settings(arguments: list[str]) -> str | None:

@@ -15,11 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-STOPPED = 130
-"""The exit code of a command that Ctrl-C ended early."""
-
-ENDING = {name: code for name, code in {"SIGINT": STOPPED, "SIGTERM": 143, "SIGHUP": 129}.items() if hasattr(signal, name)}
-"""Signals that stop a command, and its exit code then: 128 and the signal's number."""
+from gumbeldore.start import ENDINGS, STOPPED
 
 
 class Stops:
@@ -31,7 +27,7 @@ class Stops:
     @property
     def code(self) -> int:
         """The exit code of a command that was stopped."""
-        return STOPPED if self.received is None else ENDING[signal.Signals(self.received).name]
+        return STOPPED if self.received is None else ENDINGS[self.received]
 
     def raised(self, number: int, frame: FrameType | None) -> None:
         """A handler: everything is tidied up on the way out."""
@@ -51,7 +47,7 @@ class Stops:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {name: signal.getsignal(getattr(signal, name)) for name in ENDING}
+        before = {number: signal.getsignal(number) for number in ENDINGS}
         if program:
             sys.unraisablehook = self._repeated
         self.set(self.at_once if program else self.raised)
@@ -61,14 +57,13 @@ class Stops:
             if program:
                 self.set(self.at_once)
             else:
-                for name, handler in before.items():
-                    signal.signal(getattr(signal, name), signal.SIG_DFL if handler is None else handler)
+                for number, handler in before.items():
+                    signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def set(self, handler: Any) -> None:
         """All signals but those that whoever started this process wants ignored (nohup)."""
         if threading.current_thread() is threading.main_thread():
-            for name in ENDING:
-                number = getattr(signal, name)
+            for number in ENDINGS:
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     signal.signal(number, handler)
 

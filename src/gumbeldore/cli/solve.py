@@ -13,10 +13,11 @@ from gumbeldore.cli.solve_display import Display, show_failures, show_notes, sho
 from gumbeldore.cli.solve_settings import ProblemSettings, SolveSettings, settings_of
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit, StateGenerator
+from gumbeldore.kits.names import problem_names
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.devices import pick_device, pick_workers
 from gumbeldore.policy import Network
-from gumbeldore.runs.presets import Entry, entry, names
+from gumbeldore.runs.presets import Entry, entry
 from gumbeldore.solving.inputs import begun, files_in, left_out, random_jobs, read_jobs
 from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.policies import policies_for, policy_for, without_policy
@@ -26,19 +27,10 @@ from gumbeldore.solving.saving import SolutionFolder, as_json
 MANY = 4
 """From so many instances on it is worth starting processes."""
 
-USAGE = """Usage: gumbeldore solve FILE... | FOLDER \\[options]     [dim]# TSPLIB, CVRPLIB, job shops, points, .npz: the problem is guessed[/dim]
-       gumbeldore solve PROBLEM \\[FILE...] \\[options]  [dim]# random instances, or files of this problem[/dim]
-
-`gumbeldore solve FILE --help` and `gumbeldore solve PROBLEM --help` list the options.
-Problems: {problems}, or file.py:KIT, which executes that file."""
-
 
 def command(arguments: list[str]) -> int:
     """gumbeldore solve FILE... or PROBLEM; returns the exit code: 0, 1 if some failed, 2 if all did, 130 if stopped early."""
     first = arguments[0] if arguments else ""
-    if first in ("-h", "--help"):
-        Console().print(USAGE.format(problems=", ".join(names())), highlight=False)
-        return 0
     problem = entry(first) if is_a_problem(first) else None
     return solve(settings_of(arguments if problem is None else arguments[1:], problem), problem)
 
@@ -46,13 +38,15 @@ def command(arguments: list[str]) -> int:
 def is_a_problem(argument: str) -> bool:
     """Rather than a file. A name that could be either is a problem: `./tsp` is a folder."""
     if not argument:
-        raise SettingsError(f"Name files or a problem: gumbeldore solve FILE... or PROBLEM. Problems: {', '.join(names())}.")
+        raise SettingsError(
+            f"Name files or a problem: gumbeldore solve FILE... or PROBLEM. Problems: {', '.join(problem_names())}."
+        )
     path = Path(argument)
-    if argument in names() or (":" in argument and not path.exists()):
+    if argument in problem_names() or (":" in argument and not path.exists()):
         return True
     if argument.startswith("-") or path.exists() or path.suffix or path.name != argument:
         return False
-    raise SettingsError(f"`{argument}` is neither a file nor a problem. Problems: {', '.join(names())}.")
+    raise SettingsError(f"`{argument}` is neither a file nor a problem. Problems: {', '.join(problem_names())}.")
 
 
 def solve(settings: SolveSettings, problem: Entry | None = None) -> int:

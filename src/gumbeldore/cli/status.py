@@ -21,7 +21,6 @@ from gumbeldore.runs import process_info as processes
 from gumbeldore.runs.braille import chart
 from gumbeldore.runs.durations import duration
 from gumbeldore.runs.folders import RunRecord, read_run, seconds_of
-from gumbeldore.runs.presets import entry_of_file
 
 COLOURS = {"running": "green", "finished": "green", "stopped": "yellow", "killed": "red", "failed": "red", "unknown": "yellow"}
 QUIET = 120.0  # seconds without a word from a run after which that is mentioned
@@ -97,8 +96,7 @@ def picture(folders: tuple[Path, ...], console: Console) -> Group:
 
 
 def _run(run: RunRecord, now: float, console: Console) -> list[Any]:
-    entry = entry_of_file(run.problem)
-    cost = entry.cost if entry else "cost"
+    cost = run.pulse.cost if run.pulse is not None else "cost"
     head = f"[bold]{escape(str(run.folder))}[/]  {escape(run.problem)}  [{COLOURS[run.state]}]{run.state}[/]"
     facts = Table.grid(padding=(0, 2))
     for name, value in _facts(run, now, cost):

@@ -6,19 +6,19 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gumbeldore.errors import CheckpointError, SettingsError
-from gumbeldore.io.policy_files import load_policy
-from gumbeldore.kits.kit import Kit
-from gumbeldore.policy import Network
+
+if TYPE_CHECKING:
+    from gumbeldore.kits.kit import Kit
+    from gumbeldore.policy import Network
 
 
 @dataclass(frozen=True)
 class Shipped:
     """A trained policy: `NAME.safetensors`, and `NAME.json` beside it."""
 
-    kit: Kit
     path: Path
 
     @property
@@ -31,6 +31,8 @@ class Shipped:
         return manifest_beside(self.path)
 
     def load(self) -> Network:
+        from gumbeldore.io.policy_files import load_policy  # the only thing here that needs more than a moment
+
         return load_policy(self.path)
 
 
@@ -50,9 +52,12 @@ def manifest_beside(path: Path) -> dict[str, Any]:
 
 def shipped(kit: Kit) -> list[Shipped]:
     """All policies that come with a kit, the one to use unless another is named first."""
-    if kit.policies is None:
-        return []
-    found = [Shipped(kit, path) for path in sorted(kit.policies.glob("*.safetensors"))]
+    return [] if kit.policies is None else policies_in(kit.policies)
+
+
+def policies_in(folder: Path) -> list[Shipped]:
+    """All policies of a folder, the one to use unless another is named first."""
+    found = [Shipped(path) for path in sorted(folder.glob("*.safetensors"))]
     return sorted(found, key=lambda policy: (not policy.manifest.get("default", False), policy.name))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gumbeldore.errors import require
 from gumbeldore.files import check_writable, write_atomically
-from gumbeldore.kits.registry import kit_names
+from gumbeldore.kits.names import kit_names
 
 TEMPLATE = Path(__file__).parent / "template"
 NAME = "template"

@@ -14,28 +14,23 @@ import copyreg
 import importlib
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.names import BUILT_IN, announced, kit_names
 from gumbeldore.policy import Network
 
-BUILT_IN = ("tsp", "cvrp", "jssp", "fjsp", "pfsp", "gomoku")
-GROUP = "gumbeldore.kits"
-
-
-def kit_names() -> list[str]:
-    """The names of our kits and of those that installed packages announce."""
-    return list(dict.fromkeys([*BUILT_IN, *(point.name for point in _announced())]))
+__all__ = ["BUILT_IN", "all_kits", "kit_at", "kit_named", "kit_names", "policy_class"]
 
 
 def kit_named(name: str) -> Kit:
     """One of ours, or of an installed package."""
     if name in BUILT_IN:
         return importlib.import_module(f"gumbeldore.problems.{name}.kit").KIT
-    found = [point for point in _announced() if point.name == name]
+    found = [point for point in announced() if point.name == name]
     places = ", ".join(point.value for point in found)
     require(len(found) <= 1, f"Several installed packages announce a kit `{name}`: {places}. Uninstall all but one.")
     if found:
@@ -87,10 +82,6 @@ def all_kits() -> Iterator[Kit]:
     """Ours and those of installed packages."""
     for name in kit_names():
         yield kit_named(name)
-
-
-def _announced() -> list[EntryPoint]:
-    return [point for point in entry_points(group=GROUP) if point.name not in BUILT_IN]
 
 
 def _loaded(point: EntryPoint) -> Kit:

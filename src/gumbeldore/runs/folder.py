@@ -11,7 +11,7 @@ from typing import Any
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.files import LOCK, check_writable, locked, remove_parts, write_atomically
 from gumbeldore.io.policy_files import POLICY
-from gumbeldore.runs.heartbeat import FILE as PROGRESS
+from gumbeldore.runs.pulse import FILE as PROGRESS
 from gumbeldore.runs.records import as_plain, merged, read_settings
 from gumbeldore.runs.renamed import renewed
 from gumbeldore.runs.settings import RunSettings

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gumbeldore.errors import FormatError
-from gumbeldore.runs.heartbeat import FILE, Pulse, read_pulse
-from gumbeldore.training.checkpoint import read_metrics
+from gumbeldore.files import epochs_in
+from gumbeldore.runs.pulse import FILE, Pulse, read_pulse
 
 SETTINGS, METRICS, ENVIRONMENT, PLOT = "settings.json", "metrics.jsonl", "environment.json", "training.png"
 RESULTS, SOLUTIONS = "table.json", "solutions.json"  # of `evaluate` and `solve`
@@ -105,7 +105,7 @@ def read_run(folder: Path) -> RunRecord:
     return RunRecord(
         folder=folder,
         settings=read_object(folder / SETTINGS),
-        metrics=[line for line in map(_numbers, read_metrics(folder / METRICS)) if line is not None],
+        metrics=[line for line in map(_numbers, epochs_in(folder / METRICS)) if line is not None],
         pulse=read_pulse(folder / FILE),
         environment=_environment(folder / ENVIRONMENT),
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,52 +16,12 @@ from typing import Self
 from gumbeldore.errors import GumbeldoreError
 from gumbeldore.files import write_atomically
 from gumbeldore.runs import process_info as processes
+from gumbeldore.runs.pulse import FILE, Pulse
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress
 
-FILE = "progress.json"
 SECONDS = 5.0  # it is written at most this often, and at the end
 EPOCH_SECONDS = 1.0  # the same when an epoch is finished
-
-
-@dataclass(frozen=True)
-class Pulse:
-    """Where a run stands, and which process works on it."""
-
-    state: str  # "running", "finished", "stopped" (by Ctrl-C, say) or "failed"
-    pid: int
-    born: str  # tells the process from a later one of the same number
-    host: str
-    epoch: int  # the one that is worked on, from 1
-    epochs: int  # planned
-    phase: str  # "sampling", "training" or "validating"; empty before the first one
-    done: int  # of the phase
-    total: int
-    rate: float  # done per second, in this phase
-    memory_mb: float  # of all processes of the run
-    began: float  # when the process began with the run, in seconds since 1970
-    epoch_began: float
-    written: float
-    message: str = ""  # of the error that ended it
-
-    @property
-    def lives(self) -> bool | None:
-        """Whether its process still works on it; None where that cannot be known: on another machine."""
-        if self.state != "running":
-            return False
-        return processes.lives(self.pid, self.born) if self.host == platform.node() else None
-
-
-def read_pulse(path: Path) -> Pulse | None:
-    """The pulse in a file; None if there is none that can be read."""
-    try:
-        plain = json.loads(path.read_text())
-        pulse = Pulse(**plain)
-    except (OSError, ValueError, TypeError):
-        return None
-    kinds = {"int": (int,), "float": (int, float), "str": (str,)}
-    sound = all(isinstance(getattr(pulse, f.name), kinds[str(f.type)]) for f in fields(Pulse))
-    return pulse if sound and all(math.isfinite(v) for v in plain.values() if isinstance(v, float)) else None
 
 
 class Heartbeat:
@@ -75,7 +34,9 @@ class Heartbeat:
             beat(event)
     """
 
-    def __init__(self, folder: Path, epochs: int, done: int = 0, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, folder: Path, epochs: int, done: int = 0, clock: Callable[[], float] = time.time, cost: str = "cost"
+    ) -> None:
         self.path, self.clock = folder / FILE, clock
         now, pid = clock(), os.getpid()
         self.pulse = Pulse(
@@ -93,6 +54,7 @@ class Heartbeat:
             began=now,
             epoch_began=now,
             written=0.0,
+            cost=cost,
         )
         self._last = self._phase_began = now
 

@@ -10,7 +10,8 @@ from typing import Any
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.instances import InstanceSchema
 from gumbeldore.kits.kit import Architecture, Kit
-from gumbeldore.kits.registry import BUILT_IN, kit_at, kit_named, kit_names
+from gumbeldore.kits.names import BUILT_IN, kit_names, problem_names
+from gumbeldore.kits.registry import kit_at, kit_named
 from gumbeldore.policy import Network
 from gumbeldore.runs.records import merged, read_settings
 from gumbeldore.runs.settings import RunSettings
@@ -125,7 +126,7 @@ def entry(name: str) -> Entry:
     for candidate in entries(kit_named(base)):
         if candidate.name == name:
             return candidate
-    raise SettingsError(f"Unknown problem `{name}`. Known: {', '.join(names())}.")
+    raise SettingsError(f"Unknown problem `{name}`. Known: {', '.join(problem_names())}.")
 
 
 def _entry_at(place: str) -> Entry:
@@ -141,13 +142,7 @@ def _entry_at(place: str) -> Entry:
 
 def entry_of_file(name: str) -> Entry | None:
     """The problem that a file names, if it is one of ours or of an installed package; a file has nothing executed."""
-    return entry(name) if name in names() else None
-
-
-def names() -> list[str]:
-    """What `entry` takes: our problems with their architectures, and the kits of installed packages."""
-    ours = [found.name for name in BUILT_IN for found in entries(kit_named(name))]
-    return [*ours, *(name for name in kit_names() if name not in BUILT_IN)]
+    return entry(name) if name in problem_names() else None
 
 
 CATALOGUE = {found.name: found for name in BUILT_IN for found in entries(kit_named(name))}

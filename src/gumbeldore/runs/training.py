@@ -170,7 +170,7 @@ class Session:
             events = iter(())  # without starting workers
         with (
             bars(options.console, epochs, done, sampling=self.labels is None) as show,
-            Heartbeat(recorder.folder.path, epochs, done) as beat,
+            Heartbeat(recorder.folder.path, epochs, done, cost=self.entry.cost) as beat,
             board(recorder.folder.path, done, options.tensorboard) as log,
         ):
             news = News(settings, options.console, sampling=self.labels is None)

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from gumbeldore.errors import CheckpointError
-from gumbeldore.files import full_disk_named, write_atomically
+from gumbeldore.files import epochs_in, full_disk_named, write_atomically
 
 FORMAT = "gumbeldore-1"
 HEAD = b"gumbeldore-state-2 sha256 "
@@ -149,29 +149,11 @@ def read_metrics(path: str | Path) -> list[dict[str, Any]]:
 
 def iterate_metrics(path: str | Path) -> Iterator[dict[str, Any]]:
     """The same, one after the other: a long run has more lines than there should be in memory at a time."""
-    return (line for line in _lines(Path(path)) if line is not None)
+    return (line for line in epochs_in(Path(path)) if line is not None)
 
 
 def _parsed(path: Path) -> tuple[list[dict[str, Any]], int]:
     """The whole lines, and how many others there are; a last one that a crash cut off does not count."""
-    lines = list(_lines(path))
+    lines = list(epochs_in(path))
     whole = [line for line in lines if line is not None]
     return whole, len(lines) - len(whole)
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any] | None]:
-    """Line by line what it says, None where it is damaged; without a last one that a crash cut off."""
-    if not path.is_file():
-        return
-    with open(path, errors="replace") as handle:
-        for text in handle:
-            if text.endswith("\n"):
-                yield _line(text)
-
-
-def _line(text: str) -> dict[str, Any] | None:
-    with suppress(ValueError, RecursionError):
-        parsed = json.loads(text)
-        if isinstance(parsed, dict) and type(parsed.get("epoch")) is int:
-            return parsed
-    return None
