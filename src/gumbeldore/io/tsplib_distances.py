@@ -213,6 +213,13 @@ def _mirrored(values: NDArray[np.float64], place: tuple[Any, Any], count: int) -
     return matrix
 
 
+def defining(weights: Weights) -> NDArray[np.float64]:
+    """The numbers that the distances of a file follow from, by its rule."""
+    if isinstance(weights, Matrix):
+        return np.where(np.eye(len(weights.matrix), dtype=bool), 0.0, weights.matrix)
+    return weights.angles if isinstance(weights, Geographical) else weights.points  # type: ignore[attr-defined]
+
+
 def path_length(weights: Weights, nodes: Sequence[int]) -> float:
     """The way from the first node over all others to the last one."""
     stops = np.asarray(nodes, dtype=np.int64)

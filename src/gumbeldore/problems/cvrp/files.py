@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.best_known import best_known
+from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.plane import duplicates
 from gumbeldore.io.text import text_format
 from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
-from gumbeldore.io.tsplib_distances import Weights, path_length, places
+from gumbeldore.io.tsplib_distances import Weights, defining, path_length, places
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.instances import KIND
 from gumbeldore.problems.routes import routes
@@ -56,10 +57,7 @@ def parse(text: str, stem: str) -> list[Instance]:
     if arrays["demands"][0]:
         raise FormatError(f"The demand of the depot must be 0, got {arrays['demands'][0]}.")
     name = file.name(stem)
-    known, source = best_known("cvrp", {"nodes": len(points)}, name, stem)
-    stated = STATED.search(file.specifications.get("COMMENT", ""))
-    if known is None and stated:
-        known, source = float(stated[1]), "the file's comment"
+    known = known_cost(file, weights, arrays, name, stem)
     unit, scale = KIND.unit(arrays)
     return [
         Instance(
@@ -68,12 +66,27 @@ def parse(text: str, stem: str) -> list[Instance]:
             scale=scale,
             name=name,
             cost=RoutesCost(weights, order),
-            known=known,
-            known_from=source,
+            known=known.cost,
+            known_from=known.source,
             solved=tuple([1] * (len(points) - 1)) if len(points) <= 2 else None,
-            notes=(*duplicates(points), *notes, *_notes(file, order)),
+            notes=(*duplicates(points), *notes, *_notes(file, order), *known.notes),
         )
     ]
+
+
+def known_cost(file: Tsplib, weights: Weights, arrays: Mapping[str, NDArray[Any]], *names: str) -> Known:
+    """The best known cost, if it is a published instance; otherwise what the file's comment says."""
+    demands, capacity = arrays["demands"], arrays["capacity"]
+    content = cvrp_fingerprint(file.text("EDGE_WEIGHT_TYPE").upper(), weights, file.listed("DEPOT"), demands, capacity)
+    known = published("cvrp", content, {"nodes": len(demands)}, *names)
+    stated = STATED.search(file.specifications.get("COMMENT", ""))
+    if known.cost is None and stated:
+        return Known(float(stated[1]), "the file's comment", known.notes)
+    return known
+
+
+def cvrp_fingerprint(rule: str, weights: Weights, depots: Sequence[int], demands: ArrayLike, capacity: ArrayLike) -> str:
+    return fingerprint(rule, defining(weights), depots, demands, capacity)
 
 
 def _check_kind(file: Tsplib) -> None:

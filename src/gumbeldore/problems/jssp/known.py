@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gumbeldore.io.best_known import best_known
+from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.text import is_number
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks
 
 TAILLARD = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
 
 
-class Known(NamedTuple):
-    """The best known makespan, if there is one, who says so, and the name that the instance turned out to have."""
-
-    cost: float | None = None
-    source: str = ""
-    notes: tuple[str, ...] = ()
-    name: str = ""
-
-
 def known_makespan(times: NDArray[Any], machines: NDArray[Any], header: Sequence[str], *names: str) -> Known:
-    """Taillard's instances are known by their content, others by name; or a header like his may give an upper bound."""
+    """The best known makespan, if it is a published instance; or a header like Taillard's may give an upper bound."""
     jobs, count = times.shape
     for index, benchmark in enumerate(taillard_benchmarks(), 1):
         if (benchmark.jobs, benchmark.machines) == (jobs, count) and _is_taillard(index, times, machines):
             return Known(float(benchmark.upper_bound), f"{TAILLARD}, {benchmark.name})", name=benchmark.name)
-    best, source = best_known("jssp", {"jobs": jobs, "machines": count}, *names)
-    if best is None and len(header) == 6 and is_number(header[4]) and float(header[4]) > 0:
-        best, source = float(header[4]), "the file's header"
-    return Known(best, source, _impostor(names, jobs, count))
+    known = published("jssp", fingerprint("jssp", times, machines), {"jobs": jobs, "machines": count}, *names)
+    notes = (*known.notes, *_impostor(names, jobs, count))
+    if known.cost is None and len(header) == 6 and is_number(header[4]) and float(header[4]) > 0:
+        return Known(float(header[4]), "the file's header", notes)
+    return known._replace(notes=notes)
 
 
 def _is_taillard(index: int, times: NDArray[Any], machines: NDArray[Any]) -> bool:

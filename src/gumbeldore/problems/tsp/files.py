@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.best_known import best_known
+from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.plane import LARGEST, duplicates, unit_square
 from gumbeldore.io.text import text_format
 from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
-from gumbeldore.io.tsplib_distances import Matrix, Weights, listed, path_length, places, without_places
+from gumbeldore.io.tsplib_distances import Matrix, Weights, defining, listed, path_length, places, without_places
 from gumbeldore.kits.kit import Instance
 
 DISTANCES = "distances"
@@ -57,17 +57,27 @@ def parse(text: str, stem: str) -> list[Instance]:
     if file.kind("TSP") == "ATSP" or without_places(file):
         return [_of_distances(file, name, stem)]
     points, weights, notes = places(file)
-    known, source = best_known("tsp", {"cities": len(points), "weights": file.text("EDGE_WEIGHT_TYPE").upper()}, name, stem)
-    given = cities(points, name)
-    return [replace(given, cost=TourCost(weights), known=known, known_from=source, notes=given.notes + notes)]
+    given, known = cities(points, name), known_length(file, weights, name, stem)
+    notes = (*given.notes, *notes, *known.notes)
+    return [replace(given, cost=TourCost(weights), known=known.cost, known_from=known.source, notes=notes)]
 
 
 def _of_distances(file: Tsplib, name: str, stem: str) -> Instance:
     """Cities without places, for local search alone."""
     kind = file.kind("TSP")
     matrix = listed(file, symmetric=kind == "TSP")
-    known, source = best_known("tsp", {"cities": len(matrix), "weights": "EXPLICIT"}, name, stem)
-    return replace(of_matrix(matrix, name), known=known, known_from=source)
+    known = known_length(file, Matrix(matrix), name, stem)
+    return replace(of_matrix(matrix, name), known=known.cost, known_from=known.source, notes=known.notes)
+
+
+def known_length(file: Tsplib, weights: Weights, *names: str) -> Known:
+    """The optimal length, if it is a published instance."""
+    rule = file.text("EDGE_WEIGHT_TYPE").upper()
+    return published("tsp", tsp_fingerprint(rule, weights), {"cities": file.count("DIMENSION"), "weights": rule}, *names)
+
+
+def tsp_fingerprint(rule: str, weights: Weights) -> str:
+    return fingerprint(rule, defining(weights))
 
 
 def of_matrix(matrix: NDArray[Any], name: str = "") -> Instance:
