@@ -162,7 +162,7 @@ def schedules(random: Random) -> None:
     times, visits = shop(random)
     start = jobs_in_order(random, times) if random.random() < 0.6 else None
     search = ScheduleSearch(times, visits, seed=int(random.integers(99)), schedule=start)
-    search.run(work=int(random.integers(900)))
+    search.run(work=int(random.integers(60_000 if random.random() < 0.05 else 900)))
     search.offer(jobs_in_order(random, times))
     assert np.array_equal(np.bincount(search.best, minlength=len(times)), np.full(len(times), times.shape[1]))
 

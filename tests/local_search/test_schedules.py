@@ -6,9 +6,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import torch
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.local_search import compiling
+from gumbeldore.local_search.improve import improve_schedules
 from gumbeldore.local_search.schedules import ScheduleSearch
 
 pytestmark = pytest.mark.skipif(not compiling.available(), reason="local search is not compiled")
@@ -108,3 +110,32 @@ def test_what_makes_no_sense_is_refused(change: dict, message: str) -> None:
     given = {"times": np.ones((3, 2)), "machines": [[0, 1], [0, 1], [1, 0]], **change}
     with pytest.raises(SettingsError, match=message):
         ScheduleSearch(**given, seed=1)
+
+
+def test_beyond_its_patience_the_search_goes_on_between_good_schedules() -> None:
+    """Long enough for many beginnings, in whole and in pieces."""
+    given = shop(6, 6, seed=3)
+    whole, pieces = (ScheduleSearch(*given, seed=4) for _ in range(2))
+    whole.run(work=120_000)
+    for _ in range(8):
+        pieces.run(work=15_000)
+    assert np.array_equal(whole.best, pieces.best)
+    assert makespan(given, whole.best) == whole.cost
+
+
+def test_what_stays_does_so_however_long_the_search_is() -> None:
+    times, machines = (torch.tensor(each)[None] for each in shop(6, 5, seed=5))
+    start = torch.arange(6).repeat(5)[None]
+    found = improve_schedules(times, machines, start, torch.tensor([1]), 80_000, kept=12)
+    assert found[0, :12].tolist() == start[0, :12].tolist()
+    assert found[0].bincount().tolist() == [5] * 6
+    assert makespan(shop(6, 5, seed=5), found[0].numpy()) < makespan(shop(6, 5, seed=5), start[0].numpy())
+
+
+@pytest.mark.parametrize("least", [1e-30, 0.0])
+def test_times_that_others_swallow_make_no_cycles(least: float) -> None:
+    generator = np.random.default_rng(6)
+    times, machines = np.where(generator.random((8, 6)) < 0.5, least, 1e12), shop(8, 6)[1]
+    search = ScheduleSearch(times, machines, seed=1)
+    search.run(work=20_000)
+    assert makespan((times, machines), search.best) <= search.cost * (1 + 1e-12)
