@@ -78,7 +78,7 @@ def test_reconstruction_ends_with_the_limit_and_with_what_can_be_found() -> None
         building = Reconstruction(task, 1, 1 << 28, greedy)
         passes = [
             (building.found.diagnostics.evaluations.tolist(), (1 + building.spent.sequences).tolist())
-            for _ in phase.finish(building, work, most)
+            for _ in phase.rounds(building, work, most, alone=True)
         ]
         limit = work.sequences or phase.repeats * most
         for index, (made, drawn) in enumerate(passes):
@@ -86,7 +86,7 @@ def test_reconstruction_ends_with_the_limit_and_with_what_can_be_found() -> None
             assert all(over) == (index == len(passes) - 1)
         assert len(passes) > 1
     building = Reconstruction(task, 1, 1 << 28, greedy)
-    assert list(phase.keep_pace(building, Work(7, None, 1e9), 1000)) == []  # nothing is due as yet
+    assert list(phase.rounds(building, Work(7, None, 1e9), 1000)) == []  # nothing is due as yet
 
 
 def test_whole_sequences_must_be_affordable() -> None:

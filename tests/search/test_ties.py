@@ -12,7 +12,7 @@ from toys import TablePolicy, TreeProblem, flat_tree
 from gumbeldore import BeamSearch, Greedy
 from gumbeldore.policies import GomokuPolicy
 from gumbeldore.problems import Gomoku
-from gumbeldore.search.expansion import highest
+from gumbeldore.search.scores import highest
 
 OPENINGS = 8
 

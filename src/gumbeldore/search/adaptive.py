@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from gumbeldore.errors import require
-from gumbeldore.problem import S
+from gumbeldore.search.augmentation import with_augmentations
 from gumbeldore.search.auto import GROWTH, AutoNucleus
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
 from gumbeldore.search.phases import Exploration, Schedule, Work
 from gumbeldore.search.reconstruction import Ledger, Reconstruction, can_reconstruct
-from gumbeldore.search.samplers import MEMORY, TrieSampler, check_positive, evaluation_mode, searched
+from gumbeldore.search.samplers import MEMORY, TrieSampler, check_positive, evaluation_mode
 from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
@@ -53,49 +53,42 @@ class Adaptive(TrieSampler):
             limit = getattr(self, name)
             require(limit is None or limit >= 1, f"`{name}` must be at least 1, or None for no limit, got {limit}.")
 
-    def run(self, task: Task[S]) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
         """A search, and beside it, where solutions can be written down in other forms, parts of the best ones anew."""
-        total, spent = self.work(task.problem.horizon(task.state)), Ledger.empty(task.state.instance)
-        if not can_reconstruct(task.problem):
-            yield from self._explored(task, total, total, spent)
-            return
-        phase, most, reconstruction = self.schedule.reconstruction, self.schedule.most(total), None
-        share = phase.explored(total.solutions)
-        for found in self._explored(task, self.work(total.horizon, share), total, spent):
-            if reconstruction is None:
-                chains = phase.chains(total)
-                reconstruction = Reconstruction(task, chains, self.memory, found, self.transpositions, spent)
-            reconstruction.see(found)
-            yield reconstruction.found
-            yield from phase.keep_pace(reconstruction, total, most)
-        assert reconstruction is not None
-        yield from phase.finish(reconstruction, total, most)
-
-    def _explored(self, task: Task[S], work: Work, total: Work, spent: Ledger) -> Iterator[Solutions]:
-        """The search, with a part of the work."""
-        forms = self.schedule.augmentations.count(work)
-        return searched(task, forms, lambda varied: self._rounds(varied, work, total, spent))
-
-    def _rounds(self, task: Task[S], work: Work, total: Work, spent: Ledger) -> Iterator[Solutions]:
-        most = self.schedule.most(work)
-        nodes = most - 1 + self._widest(work)
+        total, phase = self.work(task.problem.horizon(task.state)), self.schedule.reconstruction
+        rebuilds, most, reconstruction = can_reconstruct(task.problem), self.schedule.most(total), None
+        work = self.work(total.horizon, phase.explored(total.solutions)) if rebuilds else total
+        varied = with_augmentations(task, self.schedule.augmentations.count(work))
         with evaluation_mode(task.policy):
-            budget = self.budget(task.problem.horizon(task.state))
-            search = budget.search(task, transpositions=self.transpositions, nodes=nodes)
-            growth = GROWTH ** (1 / self.schedule.stepping.steps)
-            nucleus = AutoNucleus.start(task.state.row_count, task.state.device, growth=growth)
-            following = Following(search, task.seeds, nucleus, sigma=0.0)
-        rounds = self.schedule.explore(Exploration(following, task.augmentations, self.schedule, work, total, spent))
+            on = self._exploration(varied, work, total)
+        rounds = self.schedule.explore(on)
         while True:
             with evaluation_mode(task.policy), torch.inference_mode():
                 if next(rounds, None) is None:
-                    return
-                solutions = following.solutions
-            yield solutions  # outside: the caller's code runs with its own gradient mode
+                    break
+                solutions = on.following.solutions
+            found = varied.own(solutions)  # outside: the caller's code runs with its own gradient mode
+            if not rebuilds:
+                yield found
+                continue
+            if reconstruction is None:
+                chains = phase.chains(total)
+                reconstruction = Reconstruction(task, chains, self.memory, found, self.transpositions, on.spent)
+            reconstruction.see(found)
+            yield reconstruction.found
+            yield from phase.rounds(reconstruction, total, most)
+        if reconstruction is not None:
+            yield from phase.rounds(reconstruction, total, most, alone=True)
 
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
-        work = self.work(task.problem.horizon(task.state))
-        return self._rounds(task, work, work, Ledger.empty(task.state.instance))
+    def _exploration(self, task: Task[Any], work: Work, total: Work) -> Exploration[Any]:
+        """A search that has not begun, with a part of the work."""
+        budget = self.budget(task.problem.horizon(task.state))
+        nodes = self.schedule.most(work) - 1 + self._widest(work)
+        search = budget.search(task, transpositions=self.transpositions, nodes=nodes)
+        growth = GROWTH ** (1 / self.schedule.stepping.steps)
+        nucleus = AutoNucleus.start(task.state.row_count, task.state.device, growth=growth)
+        following = Following(search, task.seeds, nucleus, sigma=0.0)
+        return Exploration(following, task.augmentations, self.schedule, work, total, Ledger.empty(task.state.instance))
 
     def forms(self, horizon: int) -> int:
         return self.schedule.augmentations.count(self.work(horizon))

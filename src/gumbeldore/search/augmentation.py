@@ -17,6 +17,7 @@ from torch.nn.functional import pad
 from gumbeldore.hashing import mix
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Augmentations, Problem, S, State
+from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
 
@@ -124,6 +125,27 @@ class AugmentedPolicy(Generic[S]):
     def row_bytes(self, state: AugmentedState[S]) -> int:
         row_bytes = getattr(self.policy, "row_bytes", None)
         return row_bytes(state.inner) if row_bytes else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugmentedTask(Task[Any]):
+    """A task on augmentations of its instances."""
+
+    origin: Task[Any]
+    forms: Augmentations[Any]
+
+    def own(self, solutions: Solutions) -> Solutions:
+        return inverse_transform(self.origin.problem, self.origin.state, self.forms, solutions)
+
+
+def with_augmentations(task: Task[Any], wanted: int) -> Task[Any]:
+    """The task on so many augmentations, if there are any."""
+    forms = task.problem.augmentations(task.state, wanted, seeds=task.seeds) if wanted > 1 else None
+    if forms is None or forms.count == 1:
+        return task
+    problem, start = Augmented.start(task.problem, forms)
+    policy = AugmentedPolicy(task.policy, problem)
+    return AugmentedTask(problem, policy, start, task.seeds, forms.count, task.deadline, origin=task, forms=forms)
 
 
 def inverse_transform(problem: Problem[S], state: S, augmentations: Augmentations[S], solutions: Solutions) -> Solutions:

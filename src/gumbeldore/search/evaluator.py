@@ -61,18 +61,26 @@ class Evaluator(Generic[S]):
                 f"`{self._narrowest(state)}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
                 f"Every unfinished row needs an action; if dead ends are part of the problem, set `dead_end_objective`."
             )
+        certain = index = None
         if fewest > 1:
             self.made.index_add_(0, instance, torch.ones_like(instance))
-            return self._log_probs(state, mask)
-        real = choices > 1
-        self.made.index_add_(0, instance, real.long())
-        self.forced.index_add_(0, instance, (~real).long())
-        index = real.nonzero().squeeze(1)
-        certain = torch.where(mask, 0.0, -torch.inf)
-        if len(index) == 0:
-            return certain
-        computed = self._log_probs(state.rows(index), mask.index_select(0, index))
-        return certain.to(computed.dtype).index_copy_(0, index, computed)
+        else:
+            real = choices > 1
+            self.made.index_add_(0, instance, real.long())
+            self.forced.index_add_(0, instance, (~real).long())
+            index, certain = real.nonzero().squeeze(1), torch.where(mask, 0.0, -torch.inf)
+            if len(index) == 0:
+                return certain
+            state, mask = state.rows(index), mask.index_select(0, index)
+        logits, pieces = list[Tensor](), slices(state.row_count, rows_within(self.policy, state, self.network_bytes))
+        with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
+            for piece in pieces:
+                part = state if len(pieces) == 1 else state.rows(piece)
+                if self.deadline is not None:
+                    self.deadline.call(part.row_count)
+                logits.append(self.policy(part, self.context))
+        log_prob = masked_log_softmax(logits[0] if len(pieces) == 1 else torch.cat(logits), mask, type(self.policy).__name__)
+        return log_prob if certain is None else certain.to(log_prob.dtype).index_copy_(0, index, log_prob)
 
     def _unasked(self, state: S) -> bool:
         """Whether these rows are no matter for the policy: the choice among augmentations."""
@@ -96,21 +104,6 @@ class Evaluator(Generic[S]):
         """Whose mask leaves no action: the problem's, or that of the policy's action space."""
         policy = bool(self.problem.mask(state).any(1).all())
         return type(self.policy if policy else self.problem).__name__
-
-    def _log_probs(self, state: S, mask: Bool[Tensor, "row action"]) -> Float[Tensor, "row action"]:
-        limit = rows_within(self.policy, state, self.network_bytes)
-        with torch.inference_mode(False), torch.no_grad():  # what a policy caches must be fit for training
-            if state.row_count <= limit:
-                logits = self._logits(state)
-            else:
-                parts = (state.rows(piece) for piece in slices(state.row_count, limit))
-                logits = torch.cat([self._logits(part) for part in parts])
-        return masked_log_softmax(logits, mask, type(self.policy).__name__)
-
-    def _logits(self, state: S) -> Float[Tensor, "row action"]:
-        if self.deadline is not None:
-            self.deadline.call(state.row_count)
-        return self.policy(state, self.context)
 
 
 def masked_log_softmax(

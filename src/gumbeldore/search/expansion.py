@@ -20,13 +20,8 @@ from gumbeldore.problem import Problem, S, check_horizon, dead_ends, ended, fina
 from gumbeldore.search import gumbel
 from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.evaluator import Evaluator
+from gumbeldore.search.scores import CUT, Perturb, all_kept, highest
 from gumbeldore.search.trie import UNKNOWN, Known, Trie
-
-Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
-"""Scores of children from their total log-probabilities, their parents' scores and the depth."""
-
-CUT = -1e300
-"""The score of a candidate that may not be chosen, although it could be: what is -inf could not."""
 
 Watch = Callable[[Float[Tensor, "batch beam action"], Bool[Tensor, "batch beam"]], None]
 """Sees the log-probabilities of every expansion, before the nucleus, and which slots are open."""
@@ -79,6 +74,19 @@ class Beam(Generic[S]):
     def offset(self, size: int) -> Int[Tensor, "batch 1"]:
         """Where the instances begin in a flat tensor with `size` elements for each."""
         return gumbel.counting(len(self.node), self.node.device, size)[:, None]
+
+
+@dataclass(frozen=True)
+class Request(Generic[S]):
+    """Rows whose priors are wanted, and which of them the policy is asked about."""
+
+    state: S
+    instance: Int[Tensor, " row"]
+    own: Int[Tensor, " own"]  # rows that are asked about
+    owner: Int[Tensor, " own"]  # their instances
+    again: Int[Tensor, " repeat"] | None = None  # rows that are equal to others; None: none
+    first: Int[Tensor, " repeat"] | None = None  # to which, counted over `before` and these rows
+    before: Known | None = None  # the states of this level that are known from earlier rounds
 
 
 @dataclass
@@ -247,7 +255,12 @@ class Search(Generic[S]):
         """The policy's log-probabilities at every open slot; the policy sees only nodes that it has not seen yet."""
         place, table = (beam.node + beam.offset(self.trie.nodes + 1)).flatten(), self.trie.prior[depth]
         wanted = self._unknown(beam, depth)
-        fresh = self._evaluate(beam, wanted, depth) if len(wanted) else None
+        fresh = None
+        if len(wanted):
+            request = self._request(beam, wanted, depth)
+            fresh = self.evaluator(request.state, request.own, request.owner) if len(request.own) else None
+            if request.again is not None:
+                fresh = self._shared(request, fresh, depth)
         if fresh is not None and self.cache_priors:
             table = self._remember(beam, depth, place if len(fresh) == len(place) else place.index_select(0, wanted), fresh)
         exact = precise(place.device)
@@ -290,8 +303,8 @@ class Search(Generic[S]):
         self.trie.evaluation[depth].scatter_(1, node, node)
         return table
 
-    def _evaluate(self, beam: Beam[S], wanted: Int[Tensor, " row"], depth: int) -> Float[Tensor, "row action"]:
-        """The policy's log-probabilities at rows that have none yet. Of rows with equal keys only the first is computed."""
+    def _request(self, beam: Beam[S], wanted: Int[Tensor, " row"], depth: int) -> Request[S]:
+        """What to ask of rows that have no prior yet. Of rows with equal keys only the first is asked about."""
         state = beam.state.rows(wanted) if len(wanted) < beam.state.row_count else beam.state
         instance, rows = wanted // beam.node.shape[1], gumbel.counting(len(wanted), wanted.device)
         several = depth > 0 and self.trie.nodes > 1
@@ -300,19 +313,17 @@ class Search(Generic[S]):
         if self.counts_repeats:
             self._count_repeats(state, instance, beam.node.take(wanted), here, depth)
         if here is None:
-            return self.evaluator(state, rows, instance)
+            return Request(state, instance, rows, instance)
         before = self.trie.known[depth] if self.cache_priors else None
         known = here if before is None else before.joined(here)
         distinct, again, first = known.repeats()
-        if len(again) == 0:
-            prior = self.evaluator(state, rows, instance)
-        else:
-            again = again - (len(known) - len(here))
-            own = flat_nonzero(torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False))
-            prior = self._share(state, instance, own, again, first, depth)
         if self.cache_priors:
             self.trie.known[depth] = known.rows(distinct)
-        return prior
+        if len(again) == 0:
+            return Request(state, instance, rows, instance)
+        again = again - (len(known) - len(here))
+        own = flat_nonzero(torch.ones_like(rows, dtype=torch.bool).index_fill_(0, again, False))
+        return Request(state, instance, own, instance.index_select(0, own), again, first, before)
 
     def _count_repeats(
         self, state: S, instance: Int[Tensor, " row"], node: Int[Tensor, " row"], here: Known | None, depth: int
@@ -333,26 +344,22 @@ class Search(Generic[S]):
             repeated = repeated[own[repeated]]
         self.evaluator.repeat(state, repeated, instance.index_select(0, repeated))
 
-    def _share(
-        self,
-        state: S,
-        instance: Int[Tensor, " row"],
-        own: Int[Tensor, " own"],
-        again: Int[Tensor, " repeat"],
-        first: Int[Tensor, " repeat"],
-        depth: int,
+    def _shared(
+        self, request: Request[S], fresh: Float[Tensor, "own action"] | None, depth: int
     ) -> Float[Tensor, "row action"]:
-        """Evaluates the rows `own`. Each row of `again` copies the prior of `first`: a state known before, or a row after those.
+        """The priors of all rows that are wanted: each row of `again` copies that of `first`, a state known before or a fresh row.
 
         A prior belongs to a state. What is left and what was learnt belong to prefixes and are never shared.
         """
-        fresh = self.evaluator(state, own, instance.index_select(0, own)) if len(own) else None
-        table, before = self.trie.prior[depth], self.trie.known[depth] if self.cache_priors else None
+        state, instance, again, first, before = request.state, request.instance, request.again, request.first, request.before
+        assert again is not None
+        assert first is not None
+        table = self.trie.prior[depth]
         sources = [source for source in (fresh, table) if source is not None]
         kind = torch.promote_types(sources[0].dtype, sources[-1].dtype)
         prior = sources[0].new_empty(len(instance), sources[0].shape[-1], dtype=kind)
         if fresh is not None:
-            prior.index_copy_(0, own, fresh.to(kind))
+            prior.index_copy_(0, request.own, fresh.to(kind))
         if before is not None and table is not None:
             old = first < len(before)
             lender = before.entry[first[old]]
@@ -373,31 +380,6 @@ class Search(Generic[S]):
         return value.masked_fill(~beam.filled, -torch.inf)
 
 
-def all_kept(score: Float[Tensor, "batch candidate"], width: int) -> Bool[Tensor, " batch"]:
-    """Whether no candidate of an instance is cut."""
-    return ((score > -torch.inf).sum(1) <= width) & (score != CUT).all(1)
-
-
 def flat_nonzero(mask: Bool[Tensor, "..."]) -> Int[Tensor, " row"]:
     """Where a mask holds, counted over all its elements."""
     return mask.flatten().nonzero().squeeze(1)
-
-
-def highest(
-    score: Float[Tensor, "batch candidate"], count: int
-) -> tuple[Float[Tensor, "batch {count}"], Int[Tensor, "batch {count}"]]:
-    """The best candidates of each instance and where they stand, in descending order; of equal ones the first.
-
-    `topk` leaves the order of equal scores open, so that the answer for an instance would depend on how many levels its batch
-    goes on after it has finished. Only where there are equal ones, all are sorted. Those of -inf hold nothing.
-    """
-    best, choice = score.topk(min(count + 1, score.shape[1]), dim=1)  # one more, which may equal the last
-    equal = best.diff(dim=1) == 0  # never for -inf: their difference is no number
-    if bool(equal.any()):
-        rows = flat_nonzero(equal.any(1))
-        ordered, order = score.index_select(0, rows).sort(dim=1, descending=True, stable=True)
-        best, choice = (
-            best.index_copy(0, rows, ordered[:, : best.shape[1]]),
-            choice.index_copy(0, rows, order[:, : best.shape[1]]),
-        )
-    return best[:, :count], choice[:, :count]

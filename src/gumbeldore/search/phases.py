@@ -6,7 +6,7 @@ reconstruction                          parts of the best solutions chosen anew,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, repeat
 from typing import Generic
@@ -171,21 +171,13 @@ class ReconstructionPhase:
         """How many solutions are improved side by side."""
         return max(1, min(self.most_chains, int(work.solutions / self.chain)))
 
-    def keep_pace(self, reconstruction: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
-        """Pass after pass until both have spent what is due."""
-        yield from self._until(reconstruction, work, most, lambda spent: self.due(spent / work.horizon) * work.horizon)
-
-    def finish(self, reconstruction: Reconstruction[S], work: Work, most: int) -> Iterator[Solutions]:
-        """Pass after pass until a limit is reached."""
-        yield from self._until(reconstruction, work, most, lambda spent: torch.full_like(spent, torch.inf, dtype=torch.float64))
-
-    def _until(
-        self, reconstruction: Reconstruction[S], work: Work, most: int, due: Callable[[Tensor], Tensor]
-    ) -> Iterator[Solutions]:
+    def rounds(self, reconstruction: Reconstruction[S], work: Work, most: int, *, alone: bool = False) -> Iterator[Solutions]:
+        """Pass after pass until the search and this have spent together what is due, or, `alone`, until a limit is reached."""
         most = work.sequences or self.repeats * most
         searched = reconstruction.searched
         spent = searched.diagnostics.evaluations - searched.diagnostics.evaluations_repeated
-        limit = due(spent).clamp(max=work.evaluations)
+        due = torch.full_like(spent, torch.inf, dtype=torch.float64) if alone else self.due(spent / work.horizon) * work.horizon
+        limit = due.clamp(max=work.evaluations)
         while True:
             active = (spent + reconstruction.spent.evaluations < limit) & (
                 searched.filled.sum(1) + reconstruction.spent.sequences < most
@@ -214,6 +206,4 @@ class Schedule:
 
     def explore(self, on: Exploration[S]) -> Iterator[int]:
         """The phases that share a trie, round by round."""
-        yield from self.greedy.rounds(on)
-        yield from self.augmentations.rounds(on)
-        yield from self.stepping.rounds(on)
+        return chain(self.greedy.rounds(on), self.augmentations.rounds(on), self.stepping.rounds(on))

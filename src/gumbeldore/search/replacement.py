@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -12,6 +13,7 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.problem import Problem, S, check_horizon, dead_ends, final_objective, precise, step_some
 from gumbeldore.search import gumbel
+from gumbeldore.search.augmentation import with_augmentations
 from gumbeldore.search.evaluator import Evaluator
 from gumbeldore.search.samplers import MEMORY, Sampler, check_positive, evaluation_mode
 from gumbeldore.search.task import Task
@@ -33,11 +35,12 @@ class WithReplacement(Sampler):
         check_positive("augmentations", self.augmentations)
         require(0 < self.nucleus <= 1, f"`nucleus` must lie in (0, 1], got {self.nucleus}. 1 switches the truncation off.")
 
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
+        task = with_augmentations(task, self.augmentations)
         with evaluation_mode(task.policy):
             evaluator = Evaluator(task.problem, task.policy, task.state, self.memory // 2, task.deadline)
             solutions = self._sample(task.problem, evaluator, task.state, task.seeds)
-        yield solutions
+        yield task.own(solutions)
 
     def _sample(self, problem: Problem[S], evaluator: Evaluator[S], state: S, seeds: Int[Tensor, " batch"]) -> Solutions:
         batch, horizon = state.row_count, problem.horizon(state)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -22,7 +22,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
-from gumbeldore.search.augmentation import Augmented, AugmentedPolicy, inverse_transform
+from gumbeldore.search.augmentation import AugmentedPolicy, with_augmentations
 from gumbeldore.search.auto import AutoNucleus, AutoStep
 from gumbeldore.search.deadline import Deadline, TimeIsUpError
 from gumbeldore.search.expansion import Round, Search
@@ -59,15 +59,11 @@ class Sampler(ABC):
     ) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like, or name a `deadline`. Does not chunk to memory."""
         with suppress(TimeIsUpError):
-            yield from self.run(Task(problem, policy, state.compact(), seeds, deadline=deadline))
-
-    def run(self, task: Task[S]) -> Iterator[Solutions]:
-        """The search of a task, on augmentations where these are wanted and there are any."""
-        return searched(task, self.forms(task.problem.horizon(task.state)), self.rounds_of)
+            yield from self.rounds_of(Task(problem, policy, state.compact(), seeds, deadline=deadline))
 
     @abstractmethod
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
-        """The search itself."""
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
+        """The search itself: all solutions so far, after each round."""
 
     @abstractmethod
     def instance_bytes(self, actions: int, horizon: int) -> int:
@@ -125,19 +121,6 @@ class Sampler(ABC):
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def searched(task: Task[S], wanted: int, rounds_of: Callable[[Task[Any]], Iterator[Solutions]]) -> Iterator[Solutions]:
-    """A search on so many augmentations, if there are any, whose solutions come back in the instances' own terms."""
-    problem, state = task.problem, task.state
-    forms = problem.augmentations(state, wanted, seeds=task.seeds) if wanted > 1 else None
-    if forms is None or forms.count == 1:
-        yield from rounds_of(task)
-        return
-    varied, start = Augmented.start(problem, forms)
-    policy = AugmentedPolicy(task.policy, varied)
-    for solutions in rounds_of(Task(varied, policy, start, task.seeds, forms.count, task.deadline)):
-        yield inverse_transform(problem, state, forms, solutions)
-
-
 class TrieSampler(Sampler):
     """A sampler with a search tree for each instance."""
 
@@ -191,14 +174,15 @@ class BeamSearch(TrieSampler):
         check_positive("memory", self.memory)
         check_positive("augmentations", self.augmentations)
 
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
+        task = with_augmentations(task, self.augmentations)
         width = self.beam_width * task.augmentations
         with evaluation_mode(task.policy):
             search = self.budget(0).search(task, transpositions=self.transpositions)
             result = search.round(width, by_probability_within(task.augmentations) if task.augmented else by_probability)
             search.trie.remove(result.leaf, result.leaf_depth, result.filled)
             solutions = collect(search, [result], deterministic=1)
-        yield solutions
+        yield task.own(solutions)
 
     def budget(self, horizon: int) -> MemoryBudget:
         width = self.beam_width * self.augmentations
@@ -256,8 +240,9 @@ class StochasticBeamSearch(TrieSampler):
             return [last]
         return [(1 - i / (self.rounds - 1)) * first + i / (self.rounds - 1) * last for i in range(self.rounds)]
 
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
         """Algorithm 2."""
+        task = with_augmentations(task, self.augmentations)
         batch, device, results = task.state.row_count, task.state.device, list[Round]()
         nucleus, step = AutoNucleus.start(batch, device) if self.nucleus == "auto" else None, AutoStep.start(batch, device)
         with evaluation_mode(task.policy):
@@ -274,7 +259,7 @@ class StochasticBeamSearch(TrieSampler):
                 search.trie.remove(result.leaf, result.leaf_depth, result.filled)
                 results.append(result)
                 solutions = collect(search, results, int(self._begins_deterministically), self.keep_trie)
-            yield solutions  # outside: the caller's code runs with its own gradient mode
+            yield task.own(solutions)  # outside: the caller's code runs with its own gradient mode
 
     def _beam(self, search: Search[S], task: Task[S], nucleus: AutoNucleus | None) -> Round:
         """A deterministic first round, which an automatic nucleus watches."""

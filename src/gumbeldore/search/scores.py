@@ -1,13 +1,20 @@
-"""How the candidates of an expansion are ranked: by probability, by probability within each augmentation, or by Gumbels."""
+"""How the candidates of an expansion are ranked (by probability, by probability within each augmentation, by Gumbels), and the best of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from gumbeldore.search import gumbel
-from gumbeldore.search.expansion import CUT, Perturb
+
+Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch beam"], int], Float[Tensor, "batch beam action"]]
+"""Scores of children from their total log-probabilities, their parents' scores and the depth."""
+
+CUT = -1e300
+"""The score of a candidate that may not be chosen, although it could be: what is -inf could not."""
 
 NOISE = 1 << 14
 """How many random numbers are drawn at once, if that is enough for several levels of a search."""
@@ -73,3 +80,28 @@ def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
 def root_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Float[Tensor, " batch"]:
     """The Gumbel of the root in a round; with it the unnormalised estimator (eq. 3) is unbiased."""
     return gumbel.gumbels(seeds, (index,), (1,)).squeeze(1)
+
+
+def all_kept(score: Float[Tensor, "batch candidate"], width: int) -> Bool[Tensor, " batch"]:
+    """Whether no candidate of an instance is cut."""
+    return ((score > -torch.inf).sum(1) <= width) & (score != CUT).all(1)
+
+
+def highest(
+    score: Float[Tensor, "batch candidate"], count: int
+) -> tuple[Float[Tensor, "batch {count}"], Int[Tensor, "batch {count}"]]:
+    """The best candidates of each instance and where they stand, in descending order; of equal ones the first.
+
+    `topk` leaves the order of equal scores open, so that the answer for an instance would depend on how many levels its batch
+    goes on after it has finished. Only where there are equal ones, all are sorted. Those of -inf hold nothing.
+    """
+    best, choice = score.topk(min(count + 1, score.shape[1]), dim=1)  # one more, which may equal the last
+    equal = best.diff(dim=1) == 0  # never for -inf: their difference is no number
+    if bool(equal.any()):
+        rows = equal.any(1).nonzero().squeeze(1)
+        ordered, order = score.index_select(0, rows).sort(dim=1, descending=True, stable=True)
+        best, choice = (
+            best.index_copy(0, rows, ordered[:, : best.shape[1]]),
+            choice.index_copy(0, rows, order[:, : best.shape[1]]),
+        )
+    return best[:, :count], choice[:, :count]

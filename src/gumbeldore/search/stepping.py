@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
 from gumbeldore.errors import require
 from gumbeldore.problem import S
+from gumbeldore.search.augmentation import with_augmentations
 from gumbeldore.search.auto import AutoNucleus
 from gumbeldore.search.following import Following
 from gumbeldore.search.memory import MemoryBudget
@@ -49,7 +50,8 @@ class StepAndReconsider(TrieSampler):
         sigma = self.sigma
         require(sigma == "auto" or 0 <= sigma < float("inf"), f'`sigma` must be at least 0, or "auto", got {sigma!r}.')
 
-    def rounds_of(self, task: Task[S]) -> Iterator[Solutions]:
+    def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:
+        task = with_augmentations(task, self.augmentations)
         with evaluation_mode(task.policy):
             following = self._following(task)
         while not following.results or bool(following.incumbent.active.any()):
@@ -62,7 +64,7 @@ class StepAndReconsider(TrieSampler):
                     )
                 following.incumbent.advance(following.search, self.step)
                 solutions = following.solutions
-            yield solutions  # outside: the caller's code runs with its own gradient mode
+            yield task.own(solutions)  # outside: the caller's code runs with its own gradient mode
 
     def _following(self, task: Task[S]) -> Following[S]:
         search = self.budget(task.problem.horizon(task.state)).search(task, transpositions=self.transpositions)

@@ -11,6 +11,7 @@ from torch import Tensor
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S
 from gumbeldore.search.deadline import Deadline
+from gumbeldore.solutions import Solutions
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,7 @@ class Task(Generic[S]):
     @property
     def augmented(self) -> bool:
         return self.augmentations > 1
+
+    def own(self, solutions: Solutions) -> Solutions:
+        """Solutions of the search as solutions of the instances themselves."""
+        return solutions

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from gumbeldore.problem import precise
 from gumbeldore.search import gumbel
-from gumbeldore.search.expansion import CUT, Beam, Perturb, Watch, all_kept, flat_nonzero, highest
+from gumbeldore.search.expansion import Beam, Watch, flat_nonzero
+from gumbeldore.search.scores import CUT, Perturb, all_kept, highest
 from gumbeldore.search.trie import UNKNOWN, Children
 from gumbeldore.sequences.problem import SequenceState
 from gumbeldore.sequences.search import SequenceSearch, TokenEvaluator

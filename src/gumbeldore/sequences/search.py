@@ -33,7 +33,7 @@ class TokenEvaluator(Evaluator[SequenceState]):
         state = state.rows(rows) if len(rows) < state.row_count else state
         self.made.index_add_(0, instance, torch.ones_like(instance))
         with torch.inference_mode(False), torch.no_grad():  # what a model keeps must be fit for training
-            logits = self._logits(state)
+            logits = self.policy(state, self.context)
         highest = logits.amax(-1)  # NaN if any is
         if not bool(highest.isfinite().all()):
             self._fail(state, logits, int((~highest.isfinite()).nonzero()[0]))
