@@ -15,7 +15,8 @@ from unittest import mock
 
 import tyro
 
-from gumbeldore.cli.dispatch import COMMANDS, main
+from gumbeldore.cli import main
+from gumbeldore.cli.usage import COMMANDS
 from gumbeldore.kits.names import problem_names
 from gumbeldore.runs.presets import entry
 

@@ -18,14 +18,23 @@ ENDINGS: dict[int, int] = {
 """Signals that stop a command, and its exit code then: 128 and the signal's number. SIGHUP is a closed terminal."""
 
 
-def main() -> int:
-    """Entry point of the console script and of `python -m gumbeldore`."""
-    for number in ENDINGS:
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point; returns the exit code. Errors that users can mend are one line, not a traceback.
+
+    Without `arguments` this process is the program `gumbeldore`, and does nothing else.
+    """
+    program = arguments is None
+    for number in ENDINGS if program else ():
         if _signal.getsignal(number) != _signal.SIG_IGN:  # whoever started this process wants it ignored (nohup)
             _signal.signal(number, _stopped)
-    from gumbeldore.cli.dispatch import main as command
+    from gumbeldore.cli.dispatch import chosen, prepared
+    from gumbeldore.cli.outcome import Outcome
+    from gumbeldore.cli.signals import STOPS
 
-    return command()
+    with STOPS.handled(program=program), Outcome() as outcome:
+        given = prepared() if arguments is None else list(arguments)
+        outcome.returned(chosen(given)())
+    return outcome.code
 
 
 def _stopped(number: int, frame: object) -> None:

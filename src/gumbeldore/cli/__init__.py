@@ -1,5 +1,5 @@
 """The command line: one file per command. The only room that knows all problems."""
 
-from gumbeldore.cli.dispatch import main
+from gumbeldore.start import main
 
 __all__ = ["main"]

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from gumbeldore.cli.dispatch import STOPPED
-from gumbeldore.cli.solve_display import Display, show_failures, show_notes, show_results
-from gumbeldore.cli.solve_settings import ProblemSettings, SolveSettings, settings_of
-from gumbeldore.errors import SettingsError, require
-from gumbeldore.kits.kit import Kit, StateGenerator
+from gumbeldore.cli.solve_display import Display
+from gumbeldore.cli.solve_settings import SolveSettings, settings_of
+from gumbeldore.cli.solve_table import show_failures, show_notes, show_results
+from gumbeldore.errors import SettingsError
+from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.names import problem_names
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.devices import pick_device, pick_workers
 from gumbeldore.policy import Network
 from gumbeldore.runs.presets import Entry, entry
-from gumbeldore.solving.inputs import begun, files_in, left_out, random_jobs, read_jobs
-from gumbeldore.solving.jobs import Job
-from gumbeldore.solving.policies import policies_for, policy_for, without_policy
+from gumbeldore.solving.effort import Effort
+from gumbeldore.solving.inputs import left_out
+from gumbeldore.solving.policies import policies_for, policy_for, unsolvable
 from gumbeldore.solving.running import Better, Failure, Solving
 from gumbeldore.solving.saving import SolutionFolder, as_json
+from gumbeldore.start import STOPPED
 
 MANY = 4
 """From so many instances on it is worth starting processes."""
@@ -31,11 +31,21 @@ MANY = 4
 def command(arguments: list[str]) -> int:
     """gumbeldore solve FILE... or PROBLEM; returns the exit code: 0, 1 if some failed, 2 if all did, 130 if stopped early."""
     first = arguments[0] if arguments else ""
-    problem = entry(first) if is_a_problem(first) else None
-    return solve(settings_of(arguments if problem is None else arguments[1:], problem), problem)
+    problem = entry(first) if _is_a_problem(first) else None
+    settings = settings_of(arguments if problem is None else arguments[1:], problem)
+    effort = settings.effort
+    folder, console = SolutionFolder(settings.folder, settings.replace), Console(stderr=settings.json)
+    with folder.reserved():
+        solving, failures = _prepared(settings, effort, problem, folder, console)
+        with Display(solving, console) as display:
+            for event in solving:
+                display.show(event)
+                if isinstance(event, Better):
+                    folder.save_meanwhile(solving)
+        return _finish(settings, console, solving, folder, failures, display.stopped)
 
 
-def is_a_problem(argument: str) -> bool:
+def _is_a_problem(argument: str) -> bool:
     """Rather than a file. A name that could be either is a problem: `./tsp` is a folder."""
     if not argument:
         raise SettingsError(
@@ -49,74 +59,28 @@ def is_a_problem(argument: str) -> bool:
     raise SettingsError(f"`{argument}` is neither a file nor a problem. Problems: {', '.join(problem_names())}.")
 
 
-def solve(settings: SolveSettings, problem: Entry | None = None) -> int:
-    console, effort, device = Console(stderr=settings.json), settings.effort, pick_device(settings.device)
+def _prepared(
+    settings: SolveSettings, effort: Effort, problem: Entry | None, folder: SolutionFolder, console: Console
+) -> tuple[Solving, list[Failure]]:
+    """What is to be solved, and why the rest is not; shows what a user should know before."""
+    device = pick_device(settings.device)
     kit = problem.kit if problem else entry(settings.problem).kit if settings.problem else None
+    architecture = problem.architecture if problem and problem.name != problem.kit.name else None  # a usual name: any will do
 
     def find(kit: Kit) -> Network:
-        return policy_for(kit, settings.policy, problem.architecture if problem and not usual(problem) else None).to(device)
+        return policy_for(kit, settings.policy, architecture).to(device)
 
-    folder = SolutionFolder(settings.folder, settings.replace)
-    with folder.reserved():
-        jobs, failures = _jobs(settings, problem, kit, find)
-        policies, faults = policies_for(jobs, effort, find)
-        unsolvable = {
-            job.file: faults[job.kit.name]
-            for job in jobs
-            if job.kit.name in faults and (settings.policy is not None or not without_policy(effort, job))
-        }
-        failures += [Failure(file, fault) for file, fault in unsolvable.items()]
-        jobs = [_begun(job, settings, folder) for job in jobs if job.file not in unsolvable]
-        workers = 0 if settings.workers is None and len(jobs) < MANY else pick_workers(settings.workers, settings.device)
-        solving = Solving(jobs, policies, effort, workers=workers)
-        notes = [slow_note(policy) for policy in policies.values() if isinstance(policy, Network)]
-        alone = [f"{fault} Local search works alone." for kit, fault in faults.items() if any(j.kit.name == kit for j in jobs)]
-        show_notes(console, [left_out(settings.files, kit), *notes, *alone, *solving.notes], jobs)
-        stopped = _watch(solving, console, folder)
-        return _finish(settings, console, solving, folder, failures + solving.failures, stopped)
-
-
-def usual(problem: Entry) -> bool:
-    """Whether any of the kit's policies will do, and not those of one architecture alone."""
-    return problem.name == problem.kit.name
-
-
-def _jobs(
-    settings: SolveSettings, problem: Entry | None, kit: Kit | None, find: Callable[[Kit], Network]
-) -> tuple[list[Job], list[Failure]]:
-    """The instances, and what is wrong with files."""
-    if settings.files:
-        files = isinstance(settings, ProblemSettings) and settings.random is not None
-        require(not files, "`random` and files both say what to solve: leave one of them out.")
-        return read_jobs(files_in(settings.files, kit), kit)
-    require(isinstance(settings, ProblemSettings), "Name at least one file: gumbeldore solve FILE...")
-    assert isinstance(settings, ProblemSettings)
-    assert problem is not None
-    generator = settings.instances
-    network = find(problem.kit) if isinstance(generator, StateGenerator) else None
-    return random_jobs(problem.kit, generator, network), []
-
-
-def _begun(job: Job, settings: SolveSettings, folder: SolutionFolder) -> Job:
-    """With the solution that it goes on from."""
-    if settings.start is not None:
-        return begun(job, settings.start)
-    return folder.start(job) if settings.resume else job
-
-
-def _watch(solving: Solving, console: Console, folder: SolutionFolder) -> bool:
-    """Solves, shows and saves what is found; returns whether it was stopped early."""
-    try:
-        with Display(solving, console) as display:
-            for event in solving:
-                display.show(event)
-                if isinstance(event, Better):
-                    folder.save_meanwhile(solving)
-    except KeyboardInterrupt:
-        if not solving.so_far():
-            raise
-        return True
-    return False
+    jobs, failures = settings.jobs(kit, find)
+    policies, faults = policies_for(jobs, effort, find)
+    missing = {job.file: fault for job, fault in unsolvable(jobs, effort, faults, named=settings.policy is not None)}
+    failures += [Failure(file, fault) for file, fault in missing.items()]
+    jobs = [settings.begun(job, folder) for job in jobs if job.file not in missing]
+    workers = 0 if settings.workers is None and len(jobs) < MANY else pick_workers(settings.workers, settings.device)
+    solving = Solving(jobs, policies, effort, workers=workers)
+    alone = [f"{fault} Local search works alone." for kit, fault in faults.items() if any(j.kit.name == kit for j in jobs)]
+    slow = [slow_note(policy) for policy in policies.values() if isinstance(policy, Network)]
+    show_notes(console, [left_out(settings.files, kit), *slow, *alone, *solving.notes], jobs)
+    return solving, failures
 
 
 def _finish(
@@ -124,11 +88,11 @@ def _finish(
     console: Console,
     solving: Solving,
     folder: SolutionFolder,
-    failures: Sequence[Failure],
+    failures: list[Failure],
     stopped: bool,
 ) -> int:
     """Shows and saves what there is; returns the exit code."""
-    results = solving.results()
+    results, failures = solving.results(), failures + solving.failures
     if stopped:
         missing = len(solving.jobs) - len(results) - len(solving.failures)
         more = f" {missing} instances have none yet." if missing else ""

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-import torch
 import tyro
 
 from gumbeldore.errors import require
+from gumbeldore.kits.kit import Kit, StateGenerator
+from gumbeldore.kits.random_instances import RandomStates, one_instance
 from gumbeldore.policy import Network
-from gumbeldore.problem import Problem
 from gumbeldore.runs.presets import Entry
-from gumbeldore.runs.records import as_plain
-from gumbeldore.runs.settings import built
 from gumbeldore.search.settings import SamplerSettings
 from gumbeldore.solving.effort import Effort, PartName
-from gumbeldore.solving.saving import PICTURES
+from gumbeldore.solving.inputs import begun, files_in, random_jobs, read_jobs
+from gumbeldore.solving.jobs import Job
+from gumbeldore.solving.running import Failure
+from gumbeldore.solving.saving import PICTURES, SolutionFolder
 
-P = TypeVar("P")
 G = TypeVar("G")
 
 
@@ -71,6 +72,17 @@ class SolveSettings:
     def own_seed(self) -> int:
         return 0
 
+    def jobs(self, kit: Kit | None, find: Callable[[Kit], Network]) -> tuple[list[Job], list[Failure]]:
+        """The instances, and what is wrong with files."""
+        require(bool(self.files), "Name at least one file: gumbeldore solve FILE...")
+        return read_jobs(files_in(self.files, kit), kit)
+
+    def begun(self, job: Job, folder: SolutionFolder) -> Job:
+        """A job with the solution that it goes on from."""
+        if self.start is not None:
+            return begun(job, self.start)
+        return folder.start(job) if self.resume else job
+
 
 @dataclass(frozen=True)
 class FileSettings(SolveSettings):
@@ -94,45 +106,24 @@ class ProblemSettings(SolveSettings, Generic[G]):
     def own_seed(self) -> int:
         return self.generator.seed  # type: ignore[attr-defined]
 
-    @property
-    def instances(self) -> Any:
-        """What generates the instances."""
+    def jobs(self, kit: Kit | None, find: Callable[[Kit], Network]) -> tuple[list[Job], list[Failure]]:
+        assert kit is not None
+        if self.files:
+            require(self.random is None, "`random` and files both say what to solve: leave one of them out.")
+            return super().jobs(kit, find)
         require(self.random is None or self.random >= 1, f"`random` must be at least 1, got {self.random}.")
-        return self.generator if self.random is None else replace(self.generator, count=self.random)  # type: ignore[type-var]
-
-
-@dataclass(frozen=True)
-class RandomInstances(Generic[P]):
-    """Random instances of a problem that brings no generator of its own."""
-
-    problem: P
-    count: int = 1  # how many instances
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        require(self.count >= 1, f"`count` must be at least 1, got {self.count}.")
-
-    def states(self, policy: Network, device: torch.device) -> tuple[Problem[Any], Any]:
-        problem = built(self.problem)
-        return problem, problem.generate(self.count, generator=torch.Generator().manual_seed(self.seed), device=device)
+        generator: Any = self.generator
+        generator = generator if self.random is None else replace(generator, count=self.random)
+        return random_jobs(kit, generator, find(kit) if isinstance(generator, StateGenerator) else None), []
 
 
 def settings_of(arguments: list[str], entry: Entry | None) -> SolveSettings:
     """The options that a user gives, for files or for a problem."""
     if entry is None:
         return tyro.cli(FileSettings, args=arguments, prog="gumbeldore solve", description=SolveSettings.__doc__)
-    usual = default_generator(entry)
-    kind = RandomInstances[type(usual.problem)] if isinstance(usual, RandomInstances) else type(usual)  # type: ignore[misc]
+    usual = one_instance(entry.kit, entry.settings().problem)
+    kind = RandomStates[type(usual.problem)] if isinstance(usual, RandomStates) else type(usual)  # type: ignore[misc]
     shown = Annotated[kind, tyro.conf.arg(name="", default=usual)]  # type: ignore[misc, valid-type]
     prog, about = f"gumbeldore solve {entry.name}", ProblemSettings.__doc__
     shape: Any = ProblemSettings[shown]
     return tyro.cli(shape, args=arguments, prog=prog, description=about)
-
-
-def default_generator(entry: Entry) -> Any:
-    """One random instance of the size that the small preset trains on."""
-    small = entry.settings().problem
-    if entry.kit.generator is None:
-        return RandomInstances(small)
-    plain, kind = as_plain(small), entry.kit.generator
-    return kind(**{f.name: plain[f.name] for f in fields(kind) if f.name in plain}, count=1)

@@ -155,6 +155,11 @@ class SolutionFormat:
     compare: Callable[[Path, Arrays, Sequence[Sequence[int]], Sequence[str]], None] | None = None
 
 
+def built(problem: Any) -> Problem[Any]:
+    """The problem that a record of settings describes; most problems are their own record."""
+    return problem if isinstance(problem, Problem) else problem.build()
+
+
 @dataclass(frozen=True)
 class Kit:
     """A problem, its networks, and what else there is for it.
@@ -216,8 +221,8 @@ class Kit:
 
     @property
     def usual_problem(self) -> Problem[Any]:
-        """The problem with its usual settings; most problems are their own record."""
-        return self.problem if isinstance(self.problem, Problem) else self.problem.build()
+        """The problem with its usual settings."""
+        return built(self.problem)
 
     def need(self, what: str, field: str) -> Any:
         """One of the optional fields, or a one-line error that says what the kit lacks."""

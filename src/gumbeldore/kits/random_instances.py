@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from torch import Tensor
 
 from gumbeldore.errors import GumbeldoreError, SettingsError, require
 from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
-from gumbeldore.kits.kit import InstanceGenerator, Kit
+from gumbeldore.kits.kit import InstanceGenerator, Kit, built
 from gumbeldore.kits.verdict import Verdict
+from gumbeldore.policy import Network
 from gumbeldore.problem import Problem, State, replay
+
+P = TypeVar("P")
 
 
 def schema_of(kit: Kit) -> InstanceSchema:
@@ -97,3 +100,28 @@ def chosen(kit: Kit, recipe: Any, standard: str | None) -> InstanceGenerator:
     require(standard in known, f"`standard` must be one of {', '.join(known) or 'none'}, got {standard!r}.")
     require(recipe == type(recipe)(), "`standard` names a whole set: leave out the other options that say what to generate.")
     return known[standard]
+
+
+@dataclass(frozen=True)
+class RandomStates(Generic[P]):
+    """Random instances of a problem whose kit brings no generator."""
+
+    problem: P
+    count: int = 1  # how many instances
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.count >= 1, f"`count` must be at least 1, got {self.count}.")
+
+    def states(self, policy: Network, device: torch.device) -> tuple[Problem[Any], Any]:
+        problem = built(self.problem)
+        return problem, problem.generate(self.count, generator=torch.Generator().manual_seed(self.seed), device=device)
+
+
+def one_instance(kit: Kit, problem: Any) -> Any:
+    """The settings of one random instance, of the same size as this problem's."""
+    if kit.generator is None:
+        return RandomStates(problem)
+    kind: Any = kit.generator
+    shared = {field.name for field in fields(kind)} & {field.name for field in fields(problem)}
+    return kind(**{name: getattr(problem, name) for name in shared}, count=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gumbeldore.errors import notice, require
+from gumbeldore.kits.kit import built
 from gumbeldore.problem import Problem
 from gumbeldore.runs.records import merged
 from gumbeldore.search.settings import SamplerSettings
@@ -99,8 +100,3 @@ class RunSettings:
 
 def _never_ends(stage: StageSettings) -> bool:
     return stage.epochs is None and stage.stalled is None and stage.minutes is None
-
-
-def built(problem: Any) -> Problem[Any]:
-    """The problem that a record of settings describes; most problems are their own record."""
-    return problem if isinstance(problem, Problem) else problem.build()

@@ -22,9 +22,13 @@ class Deadline:
     calls: int = 0  # of the policy so far
     rows: int = 0  # that were given to it
 
+    @property
+    def over(self) -> bool:
+        return monotonic() >= self.at
+
     def call(self, rows: int) -> None:
         """Called before so many rows are given to the policy."""
-        if monotonic() >= self.at:
+        if self.over:
             raise TimeIsUpError("The time for this search is up.")
         self.calls, self.rows = self.calls + 1, self.rows + rows
         if self.told is not None:

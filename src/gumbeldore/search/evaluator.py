@@ -61,7 +61,7 @@ class Evaluator(Generic[S]):
                 f"`{self._narrowest(state)}.mask` allows no action in {int((choices == 0).sum())} rows that are not done. "
                 f"Every unfinished row needs an action; if dead ends are part of the problem, set `dead_end_objective`."
             )
-        certain = index = None
+        certain: Tensor | None = None
         if fewest > 1:
             self.made.index_add_(0, instance, torch.ones_like(instance))
         else:

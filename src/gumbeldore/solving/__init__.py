@@ -21,7 +21,7 @@ from gumbeldore.solving.effort import MEMORY, Effort, PartName
 from gumbeldore.solving.found import Found, Improvement, Share
 from gumbeldore.solving.inputs import Source, begun, jobs_of, matrix_job
 from gumbeldore.solving.jobs import Job
-from gumbeldore.solving.policies import as_policy, policies_for, policy_for, without_policy
+from gumbeldore.solving.policies import as_policy, policies_for, policy_for, unsolvable
 from gumbeldore.solving.results import Result, Solution
 from gumbeldore.solving.running import Better, Failure, Solving
 
@@ -126,9 +126,8 @@ def solve_jobs(
         return found.to(device) if isinstance(found, Network) else found
 
     policies, faults = policies_for(jobs, effort, find)
-    for job in jobs:
-        if job.kit.name in faults and (policy is not None or not without_policy(effort, job)):
-            raise SettingsError(faults[job.kit.name])
+    for _, fault in unsolvable(jobs, effort, faults, named=policy is not None):
+        raise SettingsError(fault)
     solving = Solving(jobs, policies, effort, workers=workers)
     for event in solving:
         if isinstance(event, Failure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +17,7 @@ from gumbeldore.problem import Problem, State, replay
 from gumbeldore.search.deadline import Deadline
 from gumbeldore.search.reconstruction import GOLDEN, PART, continued
 from gumbeldore.search.samplers import BeamSearch, Sampler, evaluation_mode
+from gumbeldore.solutions import Solutions
 from gumbeldore.solving.effort import Limits
 from gumbeldore.solving.found import (
     KEPT,
@@ -183,14 +185,13 @@ class Sampling(PolicySide):
         self.first = self.step * self.problem.horizon(self.state)
         self.expected = self.first
         seeds, limits = torch.tensor(group.seeds, device=self.state.device), Limits(1.0, repeat=True)
-        self.streams = streams(self.problem, policy, sampler, self.state, seeds, limits, self.deadline)
-        self.stream: Iterator[Any] = next(self.streams)
+        found = streams(self.problem, policy, sampler, self.state, seeds, limits, self.deadline)
+        self.found: Iterator[Solutions] = chain.from_iterable(found)  # round by round
 
     def turn(self, best: Incumbent, seconds: float) -> bool:
         begin, self.turns = monotonic(), self.turns + 1
         self.deadline.at = self.end if self.sequences else begin + max(3 * self.first, FIRST_SHARE * (self.end - begin))
-        found = self._round()
-        if found is None:
+        if (found := next(self.found, None)) is None:  # the time is up
             return False
         fresh = self._fresh(best, found)
         if fresh and self.refines:
@@ -199,17 +200,7 @@ class Sampling(PolicySide):
         self.expected = monotonic() - begin
         return monotonic() < self.end
 
-    def _round(self) -> Any:
-        """What the policy has found after another round; None if its time is up."""
-        for _ in range(2):
-            if (found := next(self.stream, None)) is not None:
-                return found
-            if monotonic() >= self.deadline.at or (following := next(self.streams, None)) is None:
-                return None
-            self.stream = following
-        return None
-
-    def _fresh(self, best: Incumbent, found: Any) -> list[int] | None:
+    def _fresh(self, best: Incumbent, found: Solutions) -> list[int] | None:
         """The best solution that is new; all that are better than those before are offered."""
         top = found.top(KEPT)
         self.sequences += 1

@@ -72,6 +72,13 @@ def without_policy(effort: Effort, job: Job) -> bool:
     return effort.parts is None and effort.parts_for(job) != ("policy",) and effort.parts_for(job, policy=False) != ()
 
 
+def unsolvable(jobs: Sequence[Job], effort: Effort, faults: dict[str, str], *, named: bool) -> list[tuple[Job, str]]:
+    """Instances that wait for a policy which is not there, and why not. A policy that a user has `named` is not gone without."""
+    return [
+        (job, faults[job.kit.name]) for job in jobs if job.kit.name in faults and (named or not without_policy(effort, job))
+    ]
+
+
 @dataclass(frozen=True)
 class Function:
     """A plain function of a state as a policy."""

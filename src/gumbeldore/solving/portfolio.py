@@ -65,7 +65,7 @@ class Portfolio:
         while credit.accounts and not self.over:
             name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
-            again = self.parts[name].turn(self.best, min(turn, self.end - begin))
+            again = self.parts[name].turn(self.best, max(0.0, min(turn, self.end - begin)))
             self._took(name, monotonic() - begin)
             gain = (before - self.best.cost) / max(abs(before), 1e-12)
             credit.pay_both(name, LOCAL, monotonic() - begin, self.parts[name].helped, gain)

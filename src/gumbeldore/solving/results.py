@@ -12,9 +12,11 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from gumbeldore.errors import ContractError, require
 from gumbeldore.kits.kit import Record
-from gumbeldore.solving.found import Found, Improvement, Share
+from gumbeldore.solving.found import POLICY, Found, Improvement, Share
 from gumbeldore.solving.jobs import Job
 
 TOLERANCE = 1e-4
@@ -206,3 +208,28 @@ def exact(found: Found, worth: float) -> Found:
 def parts_of(results: Sequence[Result]) -> list[str]:
     """Who worked on any of them, in the order in which they first did."""
     return list(dict.fromkeys(share.by for each in results for share in each.shares))
+
+
+def cost_of(results: Sequence[Result]) -> str:
+    """What the costs are, if they are all the same thing."""
+    names = {each.job.kit.cost for each in results}
+    return names.pop() if len(names) == 1 else "cost"
+
+
+def mean_cost(results: Sequence[Result]) -> str:
+    """One line, if there are several costs of one kind."""
+    if len(results) < 2 or (cost := cost_of(results)) == "cost":
+        return ""
+    return f"Mean {cost} of {len(results)} instances: {np.mean([each.cost for each in results]):.4f}"
+
+
+def mean_gap(results: Sequence[Result]) -> str:
+    """One line about all gaps that are known, and about what the policy found by itself."""
+    known = [each for each in results if each.gap is not None]
+    if len(known) < 2:
+        return ""
+    means = [f"{100 * np.mean([each.gap for each in known]):.3f} %"]
+    alone = [each.job.gap(each.job.shown(cost)) for each in known if (cost := each.cost_of(POLICY)) is not None]
+    if len(alone) == len(known) and any(len(each.shares) > 1 for each in known):
+        means.append(f"of the policy alone {100 * np.mean(np.array(alone, dtype=float)):.3f} %")
+    return f"Mean gap of {len(known)} instances: {', '.join(means)}"

@@ -42,6 +42,12 @@ class Failure:
     message: str
     number: int | None = None  # of the job
 
+    @property
+    def line(self) -> str:
+        """The message, with the file if it does not name it."""
+        name = "" if self.file is None else str(self.file)
+        return self.message if name in self.message else f"{name}: {self.message}"
+
 
 Event = Better | Result | Failure
 

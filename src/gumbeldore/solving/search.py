@@ -84,7 +84,7 @@ def streams(
         yield Greedy(memory=sampler.memory).stream(problem, policy, state, seeds, deadline)
     yield sampler.stream(problem, policy, state, seeds, deadline)
     again = torch.Generator().manual_seed(int(seeds[0]) % (1 << 62))
-    while limits.repeat and not deterministic:
+    while limits.repeat and not deterministic and not deadline.over:
         others = torch.randint(2**63 - 1, (state.row_count,), generator=again).to(seeds.device)
         yield sampler.stream(problem, policy, state, others, deadline)
 

@@ -1,0 +1,60 @@
+"""What becomes of a command: the exit code, and errors that users can mend as one line, not a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+
+from gumbeldore.cli.signals import STOPS
+from gumbeldore.errors import GumbeldoreError, foreign_fault
+from gumbeldore.start import STOPPED
+
+TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
+"""How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
+
+
+class Outcome:
+    """A context for a command: `returned` takes what it returns, and what it raises becomes a line and an exit code."""
+
+    code = 0
+
+    def returned(self, code: int | None) -> None:
+        self.code = STOPS.code if code == STOPPED else code or 0
+        sys.stdout.flush()
+
+    def __enter__(self) -> Outcome:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, BrokenPipeError):  # `gumbeldore --help | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the interpreter's last flush is quiet
+            self.code = 0
+        elif isinstance(error, KeyboardInterrupt):
+            print("Stopped.", file=sys.stderr)
+            self.code = STOPS.code
+        elif isinstance(error, Exception) and (reason := reason_of(error)):
+            _show(reason)
+            self.code = 2
+        else:
+            return False
+        return True
+
+
+def reason_of(error: Exception) -> str:
+    """What a user should know and can mend; nothing for a fault of ours."""
+    if isinstance(error, GumbeldoreError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{error.filename or 'A file'}: {(error.strerror or '').lower()}."
+    torch_says = isinstance(error, RuntimeError | TypeError) and any(sign in str(error) for sign in TOO_LARGE)
+    if torch_says or isinstance(error, MemoryError | OverflowError):
+        return "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
+    return "" if isinstance(error, OSError) else foreign_fault(error)
+
+
+def _show(reason: str) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    Console(stderr=True).print(f"[red]Error:[/red] {escape(reason)}", highlight=False, markup=True, soft_wrap=True)
