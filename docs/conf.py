@@ -49,6 +49,9 @@ python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 100
 add_module_names = False
 
+smartquotes_action = "qe"  # `--preset` in a sentence keeps its two hyphens
+pygments_dark_style = "github-dark"
+
 html_theme = "furo"
 html_title = f"Gumbeldore {version}"
 html_static_path = ["_static"]

@@ -77,12 +77,9 @@ def options(parser: argparse.ArgumentParser) -> Iterator[Option]:
         found = re.search(r"\((default: (?P<default>.*)|required|repeatable.*)\)$", text)
         default = (found["default"] if found["default"] is not None else found[1]) if found else ""
         meaning = text[: found.start()].strip() if found else text
-        kind = (
-            ""
-            if "BooleanOptional" in type(action).__name__
-            else plain(action.metavar if isinstance(action.metavar, str) else "")
-        )
-        yield Option(name, kind if names else "", default, meaning)
+        flag = "BooleanOptional" in type(action).__name__ or not isinstance(action.metavar, str)
+        kind = "" if flag else plain(action.metavar).replace("{None}\\|", "")
+        yield Option(name, kind if names else "", default if not flag and default != "None" else "", meaning)
 
 
 def parsers(command: str) -> list[argparse.ArgumentParser]:
@@ -98,16 +95,27 @@ def code(text: str) -> str:
     return f"`{text}`" if text else ""
 
 
-def section(parser: argparse.ArgumentParser) -> list[str]:
+def section(parser: argparse.ArgumentParser, known: set[Option]) -> list[str]:
+    """Of a command; options that are `known` from above are left out."""
     description = re.sub(r"\x1b\[[0-9;]*m", "", str(parser.description or ""))
-    lines = [f"### {parser.prog}", "", *described(description), "", "| option | | default | |", "|---|---|---|---|"]
-    lines += [f"| {code(each.name)} | {code(each.kind)} | {code(each.default)} | {each.meaning} |" for each in options(parser)]
+    found = list(options(parser))
+    lines = [f"### {parser.prog}", "", *described(description), ""]
+    lines += ["The options above, and:", ""] if known & set(found) else []
+    lines += ["| option | default | |", "|---|---|---|"]
+    lines += [f"| {code(usage(each))} | {code(each.default)} | {each.meaning} |" for each in found if each not in known]
     return [*lines, ""]
 
 
+def usage(option: Option) -> str:
+    """As one types it: `--seed INT`, `FILE ...`."""
+    words = f"{option.name} {option.kind}".strip()
+    return re.sub(r"\{?\[+(\w+|\{[^}]*\})( \[.*)?\]+\}?", r"\1 ...", words)  # tyro's words for any number of values
+
+
 def described(text: str) -> list[str]:
-    """A description as Markdown: what looks like a tag or a placeholder is text."""
-    return [re.sub(r"([<>*_\[\]])", r"\\\1", line) for line in text.strip().splitlines()]
+    """A description as Markdown: what looks like a tag or a placeholder is text, lines such as `  name: meaning` are a list."""
+    lines = [re.sub(r"([<>*_\[\]])", r"\\\1", line) for line in text.strip().splitlines()]
+    return [re.sub(r"^  (?=[\w-]+: )", "- ", line) if re.match(r"  \S", line) else line.strip() for line in lines]
 
 
 def commands() -> str:
@@ -121,8 +129,10 @@ def commands() -> str:
         if command in ("train", "imitate"):
             lines += [f"`gumbeldore {command} PROBLEM`: see [settings](settings.md).", ""]
             continue
+        known: set[Option] = set()
         for parser in parsers(command):
-            lines += section(parser)
+            lines += section(parser, known)
+            known |= set(options(parser))
     return "\n".join(lines) + "\n"
 
 

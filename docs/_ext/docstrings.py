@@ -88,6 +88,7 @@ def fields(cls: type) -> list[str]:
         if field.name.startswith("_"):
             continue
         kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+        kind = axes(kind)
         lines += [f"- ``{field.name}: {kind}``" + (f": {quoted(said[field.name])}" if said.get(field.name) else "")]
     return ["", "Fields:", "", *lines, ""] if lines else []
 
@@ -100,7 +101,12 @@ class Written(str):
 
 
 def shown(annotation: Any) -> Any:
-    return Written(annotation) if isinstance(annotation, str) else annotation
+    return Written(axes(annotation)) if isinstance(annotation, str) else annotation
+
+
+def axes(annotation: str) -> str:
+    """`Int[Tensor, "row"]`, without the blank that keeps a single axis from being taken for a name."""
+    return re.sub(r"(['\"]) (\w+\1)", r"\1\2", annotation)
 
 
 def as_written(signature: inspect.Signature) -> tuple[str, str | None]:
@@ -112,7 +118,7 @@ def as_written(signature: inspect.Signature) -> tuple[str, str | None]:
     text = re.sub(r"<factory>|<object object at [^>]*>|<(function|class|built-in function) '?([\w.]+)'?[^>]*>", "...", text)
     if returns is inspect.Signature.empty:
         return text, None
-    return text, returns if isinstance(returns, str) else getattr(returns, "__name__", str(returns))
+    return text, axes(returns) if isinstance(returns, str) else getattr(returns, "__name__", str(returns))
 
 
 def process_docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

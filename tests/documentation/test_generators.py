@@ -42,7 +42,7 @@ def test_a_signature_keeps_the_axes_that_the_source_has():
     def step(self, action: Int[Tensor, " row"], *, times: int = 2) -> Float[Tensor, "row city"]: ...
 
     shown, returns = docstrings.as_written(inspect.signature(step))
-    assert shown == "(action: Int[Tensor, ' row'], *, times: int = 2)"
+    assert shown == "(action: Int[Tensor, 'row'], *, times: int = 2)"
     assert returns == "Float[Tensor, 'row city']"
 
 
@@ -57,6 +57,25 @@ def test_options_show_their_defaults_and_meanings():
     options = {each.name: each for each in command_pages.options(parser)}
     assert options["--every"].default == "5.0"
     assert options["--every"].meaning == "seconds"
+
+
+def test_every_option_but_sizes_and_seeds_of_instances_says_what_it_is_for():
+    parser = command_pages.parser_of(["generate", "tsp"])
+    assert parser is not None
+    plain = {each.name for each in command_pages.options(parser)}
+    for command in command_pages.COMMANDS:
+        if command not in ("train", "imitate"):  # whose settings have pages of their own
+            found = [each for parser in command_pages.parsers(command) for each in command_pages.options(parser)]
+            assert {each.name for each in found if not each.meaning} - {"--customers"} <= plain
+
+
+def test_values_are_shown_as_one_types_them():
+    parser = command_pages.parser_of(["solve", command_pages.INSTANCE])
+    assert parser is not None
+    shown = {each.name: command_pages.usage(each) for each in command_pages.options(parser)}
+    assert shown["--time-limit"] == "--time-limit FLOAT"
+    assert shown["--parts"] == "--parts {policy,local-search,reconstruction} ..."
+    assert shown["--json"] == "--json"
 
 
 def test_every_setting_of_a_training_is_on_its_page():

@@ -57,3 +57,28 @@ def strings() -> str:
 @pytest.mark.parametrize("message", re.findall(r"^\| `([^`]+)` \|", MESSAGES, re.MULTILINE))
 def test_a_message_of_the_troubleshooting_page_is_in_the_source(message):
     assert message in strings()
+
+
+@cache
+def identifiers() -> set[str]:
+    """All names in the source, and its folders and files."""
+    root = ROOT / "src/gumbeldore"
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*")]
+    words = {word for path in root.rglob("*.py") for word in re.findall(r"\w+", path.read_text())}
+    return words | {*paths, *(f"{path}/" for path in paths)}
+
+
+def of_the_glossary() -> list[str]:
+    """What its last column names."""
+    rows = re.findall(r"^\| (?!term|word).*\| ([^|]*) \|$", (ROOT / "docs/reference/glossary.md").read_text(), re.MULTILINE)
+    return sorted({name for cell in rows for name in re.findall(r"`([^`]+)`", cell)})
+
+
+@pytest.mark.parametrize("name", of_the_glossary())
+def test_the_glossary_names_what_the_code_has(name):
+    words = [name] if "/" in name else re.split(r"[. ]", name.rstrip("=").replace("-", "_"))
+    assert set(words) <= identifiers()
+
+
+def test_the_glossary_names_something():
+    assert len(of_the_glossary()) > 30

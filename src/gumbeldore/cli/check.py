@@ -16,10 +16,8 @@ from gumbeldore.training.settings import check_seed
 class CheckSettings:
     """Test a problem by playing many random solutions: masks, steps, ends, objectives, examples, keys; then its network."""
 
-    seed: int = 0
-    diverged: Path | None = (
-        None  # instead: repeat the training step of this file (diverged.pt) and say what in it is not finite
-    )
+    seed: int = 0  # of the random solutions
+    diverged: Path | None = None  # instead: repeat the training step of this file (diverged.pt) and say what is not finite
 
     def __post_init__(self) -> None:
         check_seed(self.seed)

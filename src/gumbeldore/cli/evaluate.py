@@ -44,9 +44,7 @@ class EvaluateSettings:
     samplers: tuple[str, ...] = ()  # such as greedy beam:16 wor:16x1,p=0.8 gd:32x4,sigma=0.05 preset:best; greedy if left out
     parts: tuple[str, ...] = ()  # what solve does, such as all:10s local-search:2s policy+local-search:10s
     baselines: tuple[str, ...] = ()  # such as pyvrp:2s or nearest-neighbour
-    solutions: tuple[
-        str, ...
-    ] = ()  # of another program, as label=FILE (several may share a label): sets like those of `gumbeldore label`
+    solutions: tuple[str, ...] = ()  # of another program, as label=FILE: sets like those of `gumbeldore label`
     folder: Path = Path("runs/evaluate")  # table.csv, .json, .md, .png, and all answers
     first: int | None = None  # only the first so many instances of each set
     repeats: int = 1  # methods that draw at random are run with so many seeds

@@ -32,9 +32,7 @@ class LabelSettings(Generic[R]):
     instances: Path | None = None  # a file made by `gumbeldore generate`, instead of generating them
     solver: str = "auto"  # which solver; auto: the best that is installed
     seconds: float = 2.0  # how long it may search per instance
-    work: float | None = (
-        None  # instead: iterations of HGS and PyVRP, CP-SAT's deterministic time, attempts per item of gumbeldore's own local search
-    )
+    work: float | None = None  # instead: iterations (HGS, PyVRP), deterministic time (CP-SAT), attempts per item (gumbeldore)
     workers: int = 2  # parallel processes
     cluster: str | None = None  # instead: a Ray cluster (local, auto, HOST:PORT, ray://HOST:PORT), with a solver per core
 

@@ -30,7 +30,7 @@ class ReproduceSettings:
     """
 
     scale: Literal["smoke", "cpu", "paper"] = (
-        "smoke"  # seconds, to see that it runs; an hour and a half for all nine; the paper's setting
+        "smoke"  # seconds, to see that it runs; 90 minutes for all nine; the paper's setting
     )
     folder: Path | None = None  # table.csv, table.md, figure.png and all answers; runs/reproduce/WHAT-SCALE if left out
     trained: Path | None = None  # policies and labels; trained-SCALE beside the folder if left out

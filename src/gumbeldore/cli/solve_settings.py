@@ -30,17 +30,13 @@ class SolveSettings:
     from the content. Ctrl-C keeps the best solutions found so far."""
 
     files: tyro.conf.Positional[tuple[Path, ...]] = ()  # files, or folders of them
-    policy: str | None = (
-        None  # a policy.safetensors, the folder of a run, or the name of one that ships; none: the one that ships for the problem
-    )
+    policy: str | None = None  # a policy.safetensors, the folder of a run, or the name of one that ships (the default)
     preset: Literal["fast", "balanced", "best"] = "balanced"  # how hard to search: at most 1, 10 or 60 seconds per instance
     time_limit: float | None = None  # seconds per instance, instead of the preset's
     parts: tuple[PartName, ...] | None = None  # who works on an instance; by default all that there are
     sequences: int | None = None  # the policy alone: how many to sample per instance, in whole rounds
     polish: float | None = None  # afterwards: seconds per instance for PyVRP or CP-SAT to go on from the best solutions
-    nearest: int | None = (
-        None  # a policy's routes go on only to so many nearest nodes, 0: to all; by default 100 from 300 nodes on
-    )
+    nearest: int | None = None  # a policy goes on only to so many nearest nodes, 0: to all; by default 100 from 300 nodes on
     problem: str | None = None  # the problem of the files, where guessing fails; also file.py:KIT, which executes that file
     start: Path | None = None  # a solution to go on from, as a file
     resume: bool = False  # go on from the solutions in the folder
@@ -49,10 +45,8 @@ class SolveSettings:
     pictures: int = PICTURES  # draw at most so many
     json: bool = False  # print the results as JSON, and nothing else, on standard output
     workers: int | None = None  # processes; by default one per core if there are at least 4 instances
-    device: str = "auto"
-    sampler: str | None = (
-        None  # the policy alone, with a sampler instead of a preset: greedy, beam:16, gd:32x4,sigma=0.3,p=0.8..1, ...
-    )
+    device: str = "auto"  # cpu, cuda, mps; auto: the best that is there
+    sampler: str | None = None  # the policy alone, with a sampler instead of a preset: greedy, beam:16, gd:32x4,sigma=0.3, ...
     memory: int = 1200  # MB that all searches together may use
 
     @property
@@ -88,7 +82,7 @@ class SolveSettings:
 class FileSettings(SolveSettings):
     __doc__ = SolveSettings.__doc__
 
-    seed: int = 0
+    seed: int = 0  # of the search
 
     @property
     def own_seed(self) -> int:
