@@ -29,9 +29,7 @@ class ReproduceSettings:
     Trainings and labels are shared by all experiments of a scale.
     """
 
-    scale: Literal["smoke", "cpu", "paper"] = (
-        "smoke"  # seconds, to see that it runs; 90 minutes for all nine; the paper's setting
-    )
+    scale: Literal["smoke", "cpu", "paper"] = "smoke"  # to see that it runs; 90 minutes for all nine; the paper's settings
     folder: Path | None = None  # table.csv, table.md, figure.png and all answers; runs/reproduce/WHAT-SCALE if left out
     trained: Path | None = None  # policies and labels; trained-SCALE beside the folder if left out
     plan: bool = False  # only print what would be done, with an estimate of its cost
