@@ -32,6 +32,7 @@ from gumbeldore.problems.pfsp.instances import PFSPGenerator
 from gumbeldore.problems.routes import routes
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
 from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.problems.vrptw.instances import VRPTWGenerator
 from gumbeldore.runs import labelling
 from gumbeldore.runs.labelling import choose_solver, label
 from gumbeldore.solvers.outside import outside
@@ -39,6 +40,7 @@ from gumbeldore.solvers.outside import outside
 TINY = {
     "tsp": TSPGenerator(7, 3, 5),
     "cvrp": CVRPGenerator(5, 12, 3, 5),
+    "vrptw": VRPTWGenerator(5, 12, 3, 5),
     "jssp": JSSPGenerator(3, 3, 3, 5),
     "pfsp": PFSPGenerator(4, 2, 3, 5),
 }
@@ -52,7 +54,7 @@ def sequences(name: str) -> list[tuple[int, ...]]:
         return list(itertools.permutations(range(1, 7)))
     if name == "pfsp":
         return list(itertools.permutations(range(4)))
-    if name == "cvrp":
+    if name in ("cvrp", "vrptw"):
         flags = list(itertools.product([0, 1], repeat=4))
         return [
             tuple(2 * c + f for c, f in zip(order, (1, *rest), strict=True))

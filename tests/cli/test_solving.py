@@ -43,6 +43,7 @@ SMALL = {
 SIZES = {
     "tsp": ["--cities", "6"],
     "cvrp": ["--customers", "6", "--capacity", "12"],
+    "vrptw": ["--customers", "6"],
     "jssp": ["--jobs", "3", "--machines", "2"],
     "fjsp": ["--jobs", "3", "--machines", "2"],
     "pfsp": ["--jobs", "4", "--machines", "2"],

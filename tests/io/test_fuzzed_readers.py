@@ -23,10 +23,16 @@ EXPLICIT = (
     "3 5 7 2 4 6\nDISPLAY_DATA_SECTION\n1 0 0\n2 3 0\n3 4 1\n4 7 7\nEOF\n"
 )
 TAILLARD = "2 3\nTimes\n3 2 5\n4 60 1\nMachines\n1 3 2\n2 1 3\n"
+WINDOWS = (
+    "NAME : w\nTYPE : VRPTW\nDIMENSION : 3\nVEHICLES : 2\nCAPACITY : 9\nSERVICE_TIME : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n"
+    "1 0 0\n2 3 4\n3 0 7\nDEMAND_SECTION\n1 0\n2 4\n3 9\nTIME_WINDOW_SECTION\n1 0 40\n2 5 9\n3 0 20\nDEPOT_SECTION\n1\n-1\n"
+)
 SEEDS = {
     "a.tsp": (FOLDER / "ulysses16.tsp").read_text(),
     "b.tsp": EXPLICIT,
     "a.vrp": (FOLDER / "A-n32-k5.vrp").read_text(),
+    "a.txt": (FOLDER / "R101.txt").read_text(),
+    "b.vrp": WINDOWS,
     "a.jsp": (FOLDER / "ft06.txt").read_text(),
     "b.jsp": TAILLARD,
     "a.fjs": "2 3 1.7\n2 2 1 2 2 3 1 2 4\n3 1 1 5 2 1 9 3 1 1 2 0\n",
@@ -71,10 +77,10 @@ PIECES += [
     '"',
     "\ufeff",
 ]
-SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv"}
+SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "vrptw": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv"}
 INSTANCES = {
     kit.name: (kit, found[0])
-    for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "ft06.txt"))
+    for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "C101.txt", "ft06.txt"))
 }
 INSTANCES["fjsp"] = kit_named("fjsp"), parse_flexible(SEEDS["a.fjs"], "a")[0]
 INSTANCES["pfsp"] = kit_named("pfsp"), parse_machines(SEEDS["a.fsp"], "a")[0]
@@ -102,7 +108,7 @@ def natural(kit, instance):
         return [int(job * able.shape[2] + row.argmax()) for job, rows in enumerate(able) for row in rows if row.any()]
     if kit.name == "pfsp":
         return list(range(len(instance.arrays["times"])))
-    if kit.name == "cvrp":
+    if kit.name in ("cvrp", "vrptw"):
         return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
     return list(range(1, len(instance.arrays["coordinates"])))
 

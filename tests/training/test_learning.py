@@ -34,6 +34,7 @@ TINY: dict[str, dict[str, Any]] = {
     "tsp-lehd": {"problem": {"cities": 8}, "policy": {**NETWORK, "layers": 1}},
     "cvrp": {"problem": {"customers": 6, "capacity": 15}, "policy": {**NETWORK, "d": 32}},
     "cvrp-lehd": {"problem": {"customers": 6, "capacity": 15}, "policy": {**NETWORK, "d": 32, "layers": 1}},
+    "vrptw": {"problem": {"customers": 6}, "policy": {**NETWORK, "layers": 1}},
     "jssp": {
         "problem": {"jobs": 4, "machines": [2, 3]},
         "policy": {"d": 16, "pairs": 1, "heads": 2, "ff": 32},
@@ -53,7 +54,17 @@ TINY: dict[str, dict[str, Any]] = {
         "training": {"epochs": 3, "instances": 25, "batches": 40, "batch_size": 32},
     },
 }
-ENOUGH = {"tsp": 0.2, "tsp-lehd": 0.2, "cvrp": 0.5, "cvrp-lehd": 0.5, "jssp": 30, "fjsp": 1, "pfsp": 5, "gomoku": 0.05}
+ENOUGH = {
+    "tsp": 0.2,
+    "tsp-lehd": 0.2,
+    "cvrp": 0.5,
+    "cvrp-lehd": 0.5,
+    "vrptw": 0.1,
+    "jssp": 30,
+    "fjsp": 1,
+    "pfsp": 5,
+    "gomoku": 0.05,
+}
 """How much better the mean greedy objective must become; a fraction of what was seen."""
 ENOUGH_BY_ITSELF = {**ENOUGH, "jssp": 10}
 """The same for self-improvement: the preset of the job shop builds active schedules, which are good from the start."""

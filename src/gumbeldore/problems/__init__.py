@@ -7,6 +7,7 @@ from gumbeldore.problems.jssp.problem import JSSP, JSSPState
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks, taillard_instances
 from gumbeldore.problems.pfsp.problem import PFSP, PFSPState
 from gumbeldore.problems.tsp.problem import TSP, TSPState
+from gumbeldore.problems.vrptw.problem import VRPTW, VRPTWState
 
 __all__ = [
     "CVRP",
@@ -14,6 +15,7 @@ __all__ = [
     "JSSP",
     "PFSP",
     "TSP",
+    "VRPTW",
     "CVRPState",
     "FJSPState",
     "Gomoku",
@@ -21,6 +23,7 @@ __all__ = [
     "JSSPState",
     "PFSPState",
     "TSPState",
+    "VRPTWState",
     "taillard",
     "taillard_benchmarks",
     "taillard_instances",

@@ -81,7 +81,7 @@ def pyvrp_routes(
 
     Its penalty for an excess load is bounded, so loads are scaled up with the distances; otherwise excess would pay.
     """
-    pyvrp, stop = outside("pyvrp"), outside("pyvrp.stop")
+    pyvrp = outside("pyvrp")
     matrix = _integers(distance_matrix(points) if distances is None else distances)
     loads = [LOAD_SCALE * int(demand) for demand in demands[1:]]
     data = pyvrp.ProblemData(
@@ -92,6 +92,12 @@ def pyvrp_routes(
         distance_matrices=[matrix],
         duration_matrices=[np.zeros_like(matrix)],
     )
+    return pyvrp_solved(data, limit, seed, start)
+
+
+def pyvrp_solved(data: Any, limit: Limit, seed: int, start: Sequence[Sequence[int]] | None = None) -> list[list[int]]:
+    """The routes of PyVRP's best solution of its own kind of data, as clients from 0."""
+    pyvrp, stop = outside("pyvrp"), outside("pyvrp.stop")
     first = None if start is None else pyvrp.Solution(data, [list(route) for route in start])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about penalties of its own search; the solution is checked anyway

@@ -89,7 +89,7 @@ def test_no_customer_or_one_is_solved_by_the_reader(tmp_path, count):
         ({"depot": "1\n2\n-1"}, "must name one depot, got 2"),
         ({"depot": "-1"}, "must name one depot, got 0"),
         ({"depot": "9\n-1"}, "names node 9, but nodes are numbered 1 .. 4"),
-        ({"kind": "VRPTW"}, "TYPE is VRPTW, not CVRP"),
+        ({"kind": "VRPB"}, "TYPE is VRPB, not CVRP"),
         ({"more": "DISTANCE : 200\n"}, r"a limit on the length of routes \(DISTANCE\), which is not supported"),
     ],
 )

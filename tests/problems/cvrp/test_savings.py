@@ -11,6 +11,7 @@ from routing import partial
 from torch import Tensor
 
 from gumbeldore.local_search.compiling import compiled
+from gumbeldore.networks.depot import depot_tokens
 from gumbeldore.problems import CVRP
 from gumbeldore.problems.cvrp import savings
 from gumbeldore.problems.cvrp.baselines import look_ahead
@@ -18,14 +19,13 @@ from gumbeldore.problems.cvrp.baselines import savings as by_savings
 from gumbeldore.problems.cvrp.problem import CVRPState
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.cvrp.savings import saving_features, savings_of
-from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 
 NEXT, MINE, END, LOAD = range(4)
 
 
 def features(state: CVRPState) -> tuple[Tensor, Tensor]:
     """By token, and which nodes these are."""
-    order, blocked = cvrp_tokens(state)
+    order, blocked = depot_tokens(state)
     return saving_features(Rest.of(state, order, blocked), torch.float32), order
 
 
@@ -82,7 +82,7 @@ def test_a_vehicle_under_way_takes_only_what_fits() -> None:
     problem = CVRP(3, 10)
     nodes = torch.tensor([[[0.0, 0.0], [1.0, 0.0], [1.1, 0.0], [1.2, 0.1]]])
     state = problem.step(problem.instances(nodes, torch.tensor([[0, 6, 5, 4]]), 10), torch.tensor([1]))
-    order, blocked = cvrp_tokens(state)
+    order, blocked = depot_tokens(state)
     rest = Rest.of(state, order, blocked)
     assert order.tolist() == [[0, 1, 2, 3]]
     assert rest.nodes.tolist() == [[1, 2, 3, 0]]
@@ -99,7 +99,7 @@ def test_a_vehicle_under_way_takes_only_what_fits() -> None:
 @pytest.mark.parametrize("steps", [0, 3, 9])
 def test_compiled_code_computes_what_is_defined(steps: int) -> None:
     state = partial(CVRP(14, capacity=(12, 40)), 30, steps)
-    order, blocked = cvrp_tokens(state)
+    order, blocked = depot_tokens(state)
     rest = Rest.of(state, order, blocked)
     loads = (each.contiguous() for each in (rest.demands, rest.capacity))
     given = rest.points.float().contiguous(), *loads, rest.counts.int()
@@ -111,7 +111,7 @@ def test_what_actions_cost_is_what_the_heuristic_makes_of_the_rest() -> None:
     """At the beginning: the routes that savings build after the first customer, by other code, and the way there."""
     problem = CVRP(9, 15)
     state = problem.generate(10, generator=torch.Generator().manual_seed(2))
-    order, blocked = cvrp_tokens(state)
+    order, blocked = depot_tokens(state)
     rest = Rest.of(state, order, blocked)
     found = savings_of(rest)
     assert bool((found.on_tried == 0).all())  # at the depot there is nothing to go on with

@@ -13,11 +13,11 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.solver import Limit, Solved
 from gumbeldore.local_search.distances import Plane
 from gumbeldore.local_search.routes import RouteSearch
+from gumbeldore.networks.depot import depot_tokens
 from gumbeldore.problems.cvrp.experts import cvrp_by
 from gumbeldore.problems.cvrp.problem import CVRP
 from gumbeldore.problems.cvrp.rest import Rest
 from gumbeldore.problems.cvrp.savings import savings_of
-from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.problems.routes import actions_of
 from gumbeldore.solvers.ortools_routing import ortools_routes
 from gumbeldore.solvers.outside import distance_matrix
@@ -84,7 +84,7 @@ def look_ahead(instance: Arrays) -> list[int]:
     problem = CVRP()
     state, actions = problem.instances(nodes, demands, int(instance["capacity"])), []
     while not bool(problem.done(state).all()):
-        rest = Rest.of(state, *cvrp_tokens(state))
+        rest = Rest.of(state, *depot_tokens(state))
         found = savings_of(rest)
         tries = ((found.on_regret, found.on_tried), (found.back_regret, found.back_tried))
         regret = torch.stack([regret.masked_fill(tried == 0, torch.inf) for regret, tried in tries])[:, 0]

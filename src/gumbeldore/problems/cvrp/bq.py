@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from gumbeldore.networks.bq import BQPolicy
+from gumbeldore.networks.depot import customer_logits, depot_tokens
 from gumbeldore.networks.layers import FoldedStack, Stack
 from gumbeldore.networks.routes import RouteFeature, View
 from gumbeldore.networks.tokens import take
 from gumbeldore.problems.cvrp.loads import Loads
 from gumbeldore.problems.cvrp.problem import CVRPState
 from gumbeldore.problems.cvrp.savings import SavingsLookAhead
-from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 from gumbeldore.problems.geometry import points_at
 
 
@@ -53,7 +53,7 @@ class CVRPPolicy(BQPolicy):
         return Prepared(node_features(state, self.node_embedding.weight.dtype), self.graph_encoder.prepare())
 
     def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
-        order, blocked = cvrp_tokens(state)
+        order, blocked = depot_tokens(state)
         nodes = node_features(state, self.node_embedding.weight.dtype) if context is None else context.nodes
         given = take(nodes, state, order)
         columns, known = given[..., :0], None
@@ -101,12 +101,3 @@ def node_features(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, "batch 
 def capacity_ratio(state: CVRPState, dtype: torch.dtype) -> Float[Tensor, " row"]:
     """What is left of the vehicle's capacity, as a share."""
     return (state.remaining / state.capacity[state.instance]).to(dtype)
-
-
-def customer_logits(
-    logits: Float[Tensor, "row token_1 2"], state: CVRPState, order: Int[Tensor, "row token"]
-) -> Float[Tensor, "row action"]:
-    """The logits of all tokens but the depot, put where their actions are; 0 for actions that are not allowed anyway."""
-    place = (2 * (order[:, 1:, None] - 1) + torch.arange(2, device=order.device)).flatten(1)
-    actions = 2 * state.visited.shape[1]
-    return torch.zeros(len(order), actions, dtype=logits.dtype, device=logits.device).scatter(1, place, logits.flatten(1))

@@ -15,11 +15,12 @@ from gumbeldore.errors import FormatError
 from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.plane import duplicates
 from gumbeldore.io.text import text_format
-from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib
+from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
 from gumbeldore.io.tsplib_distances import Weights, defining, path_length, places
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.instances import KIND
 from gumbeldore.problems.routes import routes
+from gumbeldore.problems.vehicle_files import demands_of, depot_first
 
 LIMITS = {  # what would make routes infeasible that are feasible here
     "DISTANCE": "a limit on the length of routes",
@@ -51,9 +52,9 @@ def parse(text: str, stem: str) -> list[Instance]:
     file = parse_tsplib(text)
     _check_kind(file)
     points, weights, notes = places(file)
-    order = _depot_first(file, len(points))
+    order = depot_first(file, len(points))
     capacity = file.count("CAPACITY")
-    arrays = {"nodes": points[order], "demands": _demands(file, capacity)[order], "capacity": np.array(capacity)}
+    arrays = {"nodes": points[order], "demands": demands_of(file, capacity)[order], "capacity": np.array(capacity)}
     if arrays["demands"][0]:
         raise FormatError(f"The demand of the depot must be 0, got {arrays['demands'][0]}.")
     name = file.name(stem)
@@ -98,31 +99,6 @@ def _check_kind(file: Tsplib) -> None:
             raise FormatError(f"The file has {what} ({key}), which is not supported.")
 
 
-def _depot_first(file: Tsplib, count: int) -> NDArray[np.int64]:
-    """The nodes from 0 in our order: the depot, then the others as in the file."""
-    depots = file.listed("DEPOT")
-    if len(depots) != 1:
-        raise FormatError(f"DEPOT_SECTION must name one depot, got {len(depots)}.")
-    if not 1 <= depots[0] <= count:
-        raise FormatError(f"DEPOT_SECTION names node {depots[0]}, but nodes are numbered 1 .. {count}.")
-    depot = depots[0] - 1
-    return np.array([depot, *(node for node in range(count) if node != depot)])
-
-
-def _demands(file: Tsplib, capacity: int) -> NDArray[np.int64]:
-    given = file.rows("DEMAND", 1)[:, 0]
-    for node, demand in enumerate(given.tolist(), 1):
-        if not demand == np.floor(demand):  # also a NaN
-            raise FormatError(
-                f"The demand of node {node} must be an integer, got {demand:g}. Scale all demands and the capacity."
-            )
-        if demand < 0:
-            raise FormatError(f"The demand of node {node} must be at least 0, got {demand:g}.")
-        if demand > capacity:
-            raise FormatError(f"The demand of node {node} is {demand:g}, more than the CAPACITY {capacity}.")
-    return given.astype(np.int64)
-
-
 def _notes(file: Tsplib, order: NDArray[np.int64]) -> list[str]:
     notes = []
     if order[0] != 0:
@@ -133,7 +109,8 @@ def _notes(file: Tsplib, order: NDArray[np.int64]) -> list[str]:
 
 
 def claims(lines: list[str]) -> bool:
-    return is_tsplib(lines) and is_routing(lines)
+    """Files of vehicles, but for those that say that they have time windows: these are another problem's."""
+    return is_tsplib(lines) and is_routing(lines) and specifications(lines).get("TYPE", "").split()[:1] != ["VRPTW"]
 
 
 CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), claims, parse)

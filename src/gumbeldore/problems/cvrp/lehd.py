@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from gumbeldore.networks.depot import customer_logits, depot_tokens
 from gumbeldore.networks.lehd import LehdPolicy, Prepared
 from gumbeldore.networks.tokens import row_bytes, take
-from gumbeldore.problems.cvrp.bq import capacity_ratio, customer_logits, node_features
+from gumbeldore.problems.cvrp.bq import capacity_ratio, node_features
 from gumbeldore.problems.cvrp.problem import CVRPState
-from gumbeldore.problems.cvrp.tokens import cvrp_tokens
 
 
 class CVRPLehdPolicy(LehdPolicy):
@@ -27,7 +27,7 @@ class CVRPLehdPolicy(LehdPolicy):
         return nodes
 
     def forward(self, state: CVRPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
-        order, blocked = cvrp_tokens(state)
+        order, blocked = depot_tokens(state)
         x = take(self.encoded(state, context), state, order)
         row, origin = torch.arange(len(order), device=order.device), (order == state.current[:, None]).int().argmax(1)
         x[row, origin] = self.start_projection(x[row, origin]).to(x.dtype)

@@ -24,7 +24,7 @@ class Rest:
 
     @classmethod
     def of(cls, state: CVRPState, order: Int[Tensor, "row token"], blocked: Bool[Tensor, "row 1 1 token"] | None) -> Rest:
-        """`order` and `blocked` are those of `cvrp_tokens`."""
+        """`order` and `blocked` are those of `depot_tokens`."""
         here = order == state.current[:, None]
         between = (order != 0) & ~here
         if blocked is not None:
