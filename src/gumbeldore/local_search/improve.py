@@ -55,6 +55,33 @@ def improve_routes(
     return torch.from_numpy(result).to(actions)
 
 
+def improve_timed_routes(
+    distances: Float[Tensor, "batch node another"],
+    demands: Int[Tensor, "batch node"],
+    capacity: Int[Tensor, " batch"],
+    windows: Float[Tensor, "batch node 2"],
+    service: Float[Tensor, "batch node"],
+    actions: Int[Tensor, "batch customer"],
+    seeds: Int[Tensor, " batch"],
+    rounds: int,
+    under_way: bool = False,
+) -> Int[Tensor, "batch customer"]:
+    """The same within time windows; distances are travel times. Actions are those of `VRPTW`."""
+    result = _copied(actions)
+    ways, times = plain(distances, torch.float64), (plain(each, torch.float64) for each in (windows, service))
+    code().improve_timed_routes(
+        ways,
+        plain(demands, torch.int64),
+        plain(capacity, torch.int64),
+        *times,
+        plain(seeds, torch.int64),
+        rounds,
+        under_way,
+        result,
+    )
+    return torch.from_numpy(result).to(actions)
+
+
 def improve_schedules(
     times: Num[Tensor, "batch job operation"],
     machines: Int[Tensor, "batch job operation"],

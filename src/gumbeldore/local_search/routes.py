@@ -21,14 +21,26 @@ class RouteSearch:
 
     Node 0 is the depot; a route is a list of other nodes. Without routes the search begins with those by savings. One unit of work is a round of removal and
     reinsertion.
+
+    With `windows` (node, 2) and `service` times, distances are travel times: service at each node begins within its window, the vehicle leaves the depot when
+    that opens and is back before it closes. Without routes the search begins by insertion then.
     """
 
     def __init__(
-        self, distances: Distances, demands: Any, capacity: int, *, seed: int, routes: Sequence[Sequence[int]] | None = None
+        self,
+        distances: Distances,
+        demands: Any,
+        capacity: int,
+        *,
+        seed: int,
+        routes: Sequence[Sequence[int]] | None = None,
+        windows: Any = None,
+        service: Any = None,
     ) -> None:
         self.distances, self.work = distances, 0
         start = None if routes is None else _flat(routes)
-        self._search = code().route_search(distances.compiled, indices(demands), capacity, seed, start)
+        times = (None if each is None else np.ascontiguousarray(each, np.float64) for each in (windows, service))
+        self._search = code().route_search(distances.compiled, indices(demands), capacity, *times, seed, start)
 
     def run(self, *, work: int | None = None, seconds: float | None = None, progress: tuple[float, float] | None = None) -> int:
         """Searches on until either is used up, or `stop` is called. Returns the work done.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from routing import Uniform, partial, random_actions, seeded
+from timed_routes import all_solutions, row_of
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.problem import replay
@@ -27,11 +28,6 @@ LINE = {
 def on_a_line(**changes):
     given = {name: torch.tensor(value) for name, value in {**LINE, **changes}.items()}
     return VRPTW().instances(given["nodes"].double(), given["demands"], 9, given["windows"].double(), given["service"].double())
-
-
-def row_of(state, row):
-    one = state.rows(slice(row, row + 1)).compact()
-    return {name: tensor[0].numpy() for name, tensor in one.tensors().items()}
 
 
 def test_time_goes_by_as_in_a_worked_example():
@@ -73,18 +69,6 @@ def test_what_cannot_be_served_is_refused_in_one_line(changes, message):
         on_a_line(**changes)
 
 
-def all_solutions(state, row):
-    """Every feasible sequence of actions and what it is worth, by the verifier alone."""
-    given, customers = row_of(state, row), state.visited.shape[1]
-    found = {}
-    for order in itertools.permutations(range(customers)):
-        for rest in itertools.product([0, 1], repeat=customers - 1):
-            actions = tuple(2 * c + v for c, v in zip(order, (1, *rest), strict=True))
-            if (verdict := verify(given, actions)).feasible:
-                found[actions] = verdict.objective
-    return found
-
-
 def test_sampling_without_replacement_finds_exactly_the_feasible_solutions():
     problem = VRPTW(4)
     state = problem.generate(3, generator=seeded(1))
@@ -117,7 +101,7 @@ def test_random_solutions_are_feasible_and_worth_what_the_verifier_says(parts):
 
 def test_there_is_always_a_way_on():
     problem = VRPTW(30)
-    for steps in range(30):
+    for steps in range(0, 30, 4):
         assert bool(problem.mask(partial(problem, 20, steps, seed=steps)).any(1).all())
 
 

@@ -15,6 +15,9 @@ constexpr int64_t LARGEST_LOAD = (int64_t)1 << 60;
 void improve_tours(View<const float, 3> points, View<const int64_t, 1> seeds, int64_t rounds, bool open, View<int64_t, 2> tours);
 void improve_routes(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
                     View<const int64_t, 1> seeds, int64_t rounds, double hot, double cold, bool under_way, View<int64_t, 2> actions);
+void improve_timed_routes(View<const double, 3> distances, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
+                          View<const double, 3> windows, View<const double, 2> service, View<const int64_t, 1> seeds, int64_t rounds,
+                          bool under_way, View<int64_t, 2> actions);
 void improve_schedules(View<const double, 3> times, View<const int32_t, 3> machines, View<const int64_t, 1> seeds, int64_t rounds,
                        int64_t kept, View<int64_t, 2> actions);
 void improve_flexible(View<const double, 4> times, View<const int64_t, 1> seeds, int64_t rounds, int64_t kept, View<int64_t, 2> actions);

@@ -10,6 +10,7 @@ PyMODINIT_FUNC PyInit__compiled(void) {
     static PyMethodDef methods[] = {
         entry<improve_tours>("improve_tours(points, seeds, rounds, open, tours)"),
         entry<improve_routes>("improve_routes(points, demands, capacity, seeds, rounds, hot, cold, under_way, actions)"),
+        entry<improve_timed_routes>("improve_timed_routes(distances, demands, capacity, windows, service, seeds, rounds, under_way, actions)"),
         entry<improve_schedules>("improve_schedules(times, machines, seeds, rounds, kept, actions)"),
         entry<improve_flexible>("improve_flexible(times, seeds, rounds, kept, actions)"),
         entry<improve_permutations>("improve_permutations(times, seeds, rounds, kept, orders)"),
@@ -24,7 +25,7 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<best_tour>("best_tour(search, tour)"),
         entry<offer_tour>("offer_tour(search, tour)"),
         entry<stop<TourSearch>>("stop_tours(search)"),
-        entry<route_search>("route_search(distances, demands, capacity, seed, routes)"),
+        entry<route_search>("route_search(distances, demands, capacity, windows, service, seed, routes)"),
         entry<run_routes>("run_routes(search, work, seconds, begin, end)"),
         entry<best_routes>("best_routes(search, nodes)"),
         entry<offer_routes>("offer_routes(search, routes)"),

@@ -19,8 +19,22 @@ constexpr double WARM = 0.2;                  // where in its temperatures each 
 constexpr int LOOK = 16;                      // rounds between looks at the clock
 }  // namespace
 
-Plan::Plan(const Distances &distance, const std::vector<int64_t> &demands)
-    : next(demands.size(), 0), previous(demands.size(), 0), route(demands.size(), -1), distance(&distance), demands(&demands) {}
+Plan::Plan(const Distances &distance, const std::vector<int64_t> &demands, const Windows &windows)
+    : next(demands.size(), 0), previous(demands.size(), 0), route(demands.size(), -1), distance(&distance), demands(&demands), windows(&windows),
+      begin(windows ? demands.size() : 0, 0.0), latest(windows ? demands.size() : 0, 0.0) {}
+
+void Plan::time(int ahead, int back) {
+    for (int i = ahead; i; i = next[i]) {
+        double at = std::max(leaves(previous[i]) + (*distance)(previous[i], i), windows->opens[i]);
+        if (at == begin[i] && i != ahead) break;
+        begin[i] = at;
+    }
+    for (int i = back; i; i = previous[i]) {
+        double at = std::min(until(next[i]) - (*distance)(i, next[i]) - windows->service[i], windows->closes[i]);
+        if (at == latest[i] && i != back) break;
+        latest[i] = at;
+    }
+}
 
 void Plan::insert(int node, int index, int last) {
     Route &own = routes[index];
@@ -32,6 +46,7 @@ void Plan::insert(int node, int index, int last) {
     route[node] = index;
     own.load += (*demands)[node];
     filled += own.size++ == 0;
+    if (*windows) time(node, node);
     if (undoing) return;
     length += (*distance)(last, node) + (*distance)(node, following) - (*distance)(last, following);
     journal.push_back({node, index, last, true});
@@ -45,6 +60,7 @@ void Plan::remove(int node) {
     route[node] = -1;
     own.load -= (*demands)[node];
     filled -= --own.size == 0;
+    if (*windows) time(following, last);
     if (undoing) return;
     length += (*distance)(last, following) - (*distance)(last, node) - (*distance)(node, following);
     journal.push_back({node, index, last, false});
@@ -75,13 +91,20 @@ void Plan::keep() {
     kept_length = length;
 }
 
-RouteSearch::RouteSearch(const Distances &distance, std::vector<int64_t> given, int64_t capacity, uint64_t seed, const Routes &routes, int stays)
-    : distance(distance.listed_if(LISTED)), demands(std::move(given)), capacity(capacity), n(distance.count()), size(std::clamp(n - 1, 0, NEIGHBOURS)), stays(stays),
+RouteSearch::RouteSearch(const Distances &distance, std::vector<int64_t> given, int64_t capacity, uint64_t seed, const Routes &routes, int stays, Windows given_windows)
+    : distance(distance.listed_if(LISTED)), demands(std::move(given)), capacity(capacity), windows(std::move(given_windows)), n(distance.count()), size(std::clamp(n - 1, 0, NEIGHBOURS)), stays(stays),
       near(nearest(this->distance, size)), least(distance.tolerance()), random(seed),
-      plan(planned(routes.empty() ? routes_by_savings(this->distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length), cycle(CYCLE * n), turn((int64_t)(WARM * (double)cycle)) {
+      plan(planned(routes.empty() && !windows ? routes_by_savings(this->distance, demands, capacity, near, size) : routes)), leading(plan), shortest(plan.length), cycle(CYCLE * n), turn((int64_t)(WARM * (double)cycle)) {
     double width = 0;
     for (int i = 1; i < n; i++) width = std::max({width, distance(0, i), distance(i, 0)});
     heat(std::max(HOT * width, 1e-300), std::max(COLD * width, 1e-300));
+    if (!windows || !routes.empty()) return;
+    for (int i = 1; i < n; i++) absent.push_back(i);
+    std::stable_sort(absent.begin(), absent.end(), [&](int a, int b) { return this->distance(0, a) > this->distance(0, b); });
+    put_back();
+    plan.keep();
+    leading = plan;
+    shortest = plan.length;
 }
 
 void RouteSearch::heat(double first, double last) {
@@ -90,7 +113,7 @@ void RouteSearch::heat(double first, double last) {
 }
 
 Plan RouteSearch::planned(const Routes &routes) const {
-    Plan result(distance, demands);
+    Plan result(distance, demands, windows);
     for (const std::vector<int> &each : routes) {
         if (each.empty()) continue;
         result.routes.emplace_back();
@@ -121,6 +144,20 @@ double RouteSearch::cost_of(const Routes &routes) const {
         total += distance(last, 0);
     }
     return total;
+}
+
+int first_late(const Distances &distance, const Windows &windows, const std::vector<int> &route) {
+    if (!windows) return -1;
+    double clock = windows.opens[0];
+    int last = 0;
+    for (size_t i = 0; i <= route.size(); i++) {
+        int node = i < route.size() ? route[i] : 0;
+        double at = std::max(clock + distance(last, node), windows.opens[node]);
+        if (at > windows.closes[node] + Windows::LENIENT * windows.late) return node;
+        clock = at + windows.service[node];
+        last = node;
+    }
+    return -1;
 }
 
 bool RouteSearch::offer(const Routes &routes) {
@@ -193,7 +230,7 @@ void RouteSearch::take_string(int node, int count) {
     for (int i = 0; i < before; i++) current = plan.previous[current];
     for (int i = 0; i < all; i++) {
         int following = plan.next[current];
-        if (current != stays && (i < gap || i >= gap + stay)) take(current);
+        if (current != stays && (i < gap || i >= gap + stay) && can_go(current)) take(current);
         current = following;
     }
 }
@@ -207,22 +244,32 @@ void RouteSearch::consider(int node, int route, int last, Place &best) {
     int following = last ? plan.next[last] : plan.routes[route].first;
     if (following == stays && stays) return;
     double cost = distance(last, node) + distance(node, following) - distance(last, following);
+    if (windows && cost < best.cost && !plan.in_time(last, node, following)) return;
     if (cost < best.cost && random.unit() >= BLINK) best = {cost, route, last};
 }
 
-// Puts the absent customers back, each where it costs least: beside a node near it, or, where none of their routes has room, anywhere.
+// A customer goes only if nobody is late without it: by some distances the way over it is the shorter one.
+bool RouteSearch::can_go(int node) const { return !windows || plan.in_time_without(plan.previous[node], plan.next[node]); }
+
 void RouteSearch::recreate() {
     sort_absent();
+    put_back();
+}
+
+// Puts the absent customers back, each where it costs least: beside a node near it, or, where none of their routes has room and time, anywhere.
+void RouteSearch::put_back() {
+    int places = windows ? size : std::min(size, PLACES);
     for (int node : absent) {
         Place best{distance(0, node) + distance(node, 0)};
         bool room = false;
-        for (int i = 0; i < std::min(size, PLACES); i++) {
+        for (int i = 0; i < places; i++) {
             int other = near[(size_t)node * size + i], route = plan.route[other];
             if (other == 0 || route < 0 || !fits(node, route)) continue;
             room = true;
             if (plan.previous[other] == 0) consider(node, route, 0, best);
             consider(node, route, other, best);
         }
+        if (windows) room = best.route >= 0;
         for (int route = 0; !room && route < (int)plan.routes.size(); route++) {
             if (plan.routes[route].size == 0 || !fits(node, route)) continue;
             consider(node, route, 0, best);
@@ -233,14 +280,18 @@ void RouteSearch::recreate() {
     }
 }
 
-// In random order, or those of large demand first, or the far ones, or the near ones (4 : 4 : 2 : 1).
+// In random order, or those of large demand first, or the far ones, or the near ones (4 : 4 : 2 : 1); with windows also those that are open for a short time first,
+// or that open early, or that close late (2 : 2 : 2).
 void RouteSearch::sort_absent() {
     for (int i = (int)absent.size() - 1; i > 0; i--) std::swap(absent[i], absent[random.below(i + 1)]);
-    int way = random.below(11);
+    int way = random.below(windows ? 17 : 11);
     auto by = [&](auto key) { std::stable_sort(absent.begin(), absent.end(), [&](int a, int b) { return key(a) < key(b); }); };
     if (way >= 4 && way < 8) by([&](int node) { return -demands[node]; });
     if (way == 8 || way == 9) by([&](int node) { return -distance(0, node); });
     if (way == 10) by([&](int node) { return distance(0, node); });
+    if (way == 11 || way == 12) by([&](int node) { return windows.closes[node] - windows.opens[node]; });
+    if (way == 13 || way == 14) by([&](int node) { return windows.opens[node]; });
+    if (way > 14) by([&](int node) { return -windows.closes[node]; });
 }
 
 Routes routes_by_savings(const Distances &distance, const std::vector<int64_t> &demands, int64_t capacity, const std::vector<int> &near, int size) {

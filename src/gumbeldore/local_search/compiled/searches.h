@@ -20,7 +20,8 @@ double best_tour(Borrowed<TourSearch> search, View<int64_t, 1> tour);
 bool offer_tour(Borrowed<TourSearch> search, View<const int64_t, 1> tour);
 
 class RouteSearch;
-std::unique_ptr<Held<RouteSearch>> route_search(Held<Distances> *distances, View<const int64_t, 1> demands, int64_t capacity, int64_t seed,
+std::unique_ptr<Held<RouteSearch>> route_search(Held<Distances> *distances, View<const int64_t, 1> demands, int64_t capacity,
+                                                std::optional<View<const double, 2>> opening, std::optional<View<const double, 1>> service, int64_t seed,
                                                 std::optional<View<const int64_t, 1>> nodes);
 int64_t run_routes(Borrowed<RouteSearch> search, int64_t work, double seconds, double from, double to);
 double best_routes(Borrowed<RouteSearch> search, View<int64_t, 1> nodes);

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
@@ -18,6 +20,7 @@ from gumbeldore.problems.routes import route_exports, routes
 from gumbeldore.problems.vrptw.baselines import BASELINES
 from gumbeldore.problems.vrptw.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.vrptw.files import SOLOMON, VRPLIB
+from gumbeldore.problems.vrptw.improving import TimedRouteImprovement, searched
 from gumbeldore.problems.vrptw.instances import KIND, STANDARD, VRPTWGenerator, verify
 from gumbeldore.problems.vrptw.network import VRPTWPolicy
 from gumbeldore.problems.vrptw.problem import VRPTW
@@ -90,9 +93,10 @@ KIT = Kit(
     instances=KIND,
     generator=VRPTWGenerator,
     standard=STANDARD,
-    experts=EXPERTS,
+    experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
     warm_started=WARM_STARTED,
     formats=(SOLOMON, VRPLIB),
     exports=route_exports(verify),
+    local_search=where_compiled(TimedRouteImprovement),
 )

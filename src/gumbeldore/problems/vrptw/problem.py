@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_set, mix
+from gumbeldore.local_search.improve import improve_timed_routes
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, replay
 from gumbeldore.problems.demands import check_demands, integers
 from gumbeldore.problems.geometry import ISOMETRIES, all_true, drawn_apart, isometry, points_at
@@ -248,6 +249,37 @@ class VRPTW(Problem[VRPTWState]):
         form = torch.randint(ISOMETRIES, (len(steps),), generator=generator).to(steps.device)
         example = replace(there, nodes=isometry(there.nodes, form), length=torch.zeros_like(there.length))
         return Examples(example, torch.where(action % 2 == 1, 2 * next_one + 1, action))
+
+    def local_search(
+        self, state: VRPTWState, actions: Int[Tensor, "row depth"], *, effort: int, seeds: Int[Tensor, " row"], kept: int = 0
+    ) -> Int[Tensor, "row depth"]:
+        """Strings of customers are taken out and put back, `effort` times per customer that may move.
+
+        With `kept` actions the vehicle is on its way: all that is left to do is another instance, in which the node where it stands
+        demands what it has loaded, must be served when the vehicle is ready to leave, and stays the first of its subtour.
+        """
+        require(
+            actions.shape[1] == state.visited.shape[1] and not bool(state.visited.any()),
+            "`polish` needs complete solutions of full instances.",
+        )
+        now = replay(self, state, actions, torch.full_like(seeds, kept)).compact()
+        depot = torch.zeros_like(actions[:, :1])
+        begun = [now.current[:, None]] if kept else []
+        places = torch.cat([depot, *begun, actions[:, kept:] // 2 + 1], 1)
+        points = now.nodes.gather(1, places[..., None].expand(-1, -1, 2))
+        distances = ways(points[:, :, None], points[:, None], now.parts[:, None, None])
+        demands, service = now.demands.gather(1, places), now.service.gather(1, places)
+        windows = now.windows.gather(1, places[..., None].expand(-1, -1, 2))
+        numbers = torch.arange(places.shape[1] - 1, device=places.device)
+        via_depot = actions[:, kept:] % 2
+        if kept:
+            demands[:, 1], service[:, 1] = now.capacity - now.remaining, 0
+            windows[:, 1] = now.time[:, None]
+            distances[:, 0, 1] = torch.minimum(distances[:, 0, 1], (now.time - windows[:, 0, 0]).clamp(min=0))
+            via_depot = torch.cat([torch.ones_like(depot), via_depot], 1)
+        given = distances, demands, now.capacity, windows, service, 2 * numbers + via_depot
+        better = improve_timed_routes(*given, seeds, effort * len(numbers), under_way=kept > 0)[:, len(begun) :]
+        return torch.cat([actions[:, :kept], 2 * (places.gather(1, better // 2 + 1) - 1) + better % 2], 1)
 
     def _rank(self, state: VRPTWState, subtours: Subtours) -> Float[Tensor, "row subtour"]:
         """In which order to learn subtours, ascending."""
