@@ -60,10 +60,10 @@ class Windows(RouteFeature):
         return torch.cat([some, *timed, neighbours(view, spans), demands(view)], -1).to(kind)
 
     def prior(self) -> Float[Tensor, "2 28"]:
-        """On to where service can begin soon and must; by another vehicle to where it must, if there is nothing near."""
+        """On to where service can begin soon; by another vehicle to where it must, if there is nothing left in time."""
         weight = torch.zeros(2, self.width)
-        weight[0, [0, 3, 4, 11, 12]] = torch.tensor([8.0, -10.0, -8.0, -2.0, -1.0])
-        weight[1, [13, 14]] = torch.tensor([-8.0, -1.0])
+        weight[0, [0, 3, 4]] = torch.tensor([24.0, -10.0, -8.0])
+        weight[1, 13] = -16.0
         return weight
 
 
