@@ -6,9 +6,6 @@ solutions = Greedy()(TSP(), policy, tests.state(), generator=generator)
 
 from __future__ import annotations
 
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,15 +15,11 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError, SettingsError, require
 from gumbeldore.files import check_writable, remove_parts, write_atomically
+from gumbeldore.io.arrays import read_arrays
 from gumbeldore.kits.instances import CHUNK, InstanceSchema, InstanceSet, Labels
 from gumbeldore.kits.registry import kit_named, kit_names
 
 FORMAT = "gumbeldore-instances-1"
-UNREADABLE = (
-    *(ValueError, OSError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
-)
-"""What numpy raises about a file that is damaged or something else."""
 
 
 def write_instances(path: str | Path, instances: InstanceSet) -> None:
@@ -92,25 +85,10 @@ def kind_named(name: str | None) -> InstanceSchema | None:
 
 
 def _read_arrays(path: Path, only: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz file, or those of these names; objects, which could execute code, are refused."""
+    """All arrays of a file of instances, or those of these names."""
     if not path.is_file():
         raise FormatError(f"There is no file of instances {path}. Make one with `gumbeldore generate`.")
-    try:
-        with open(path, "rb") as handle:
-            file = np.load(handle, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: it holds a single array.")
-            content = {name: file[name] for name in file.files if only is None or name in only}
-    except FormatError:
-        raise
-    except UNREADABLE as error:
-        raise FormatError(
-            f"{path} cannot be read as an .npz file of plain arrays: it is damaged, cut off or something else, or holds Python objects."
-        ) from error
-    for name, array in content.items():
-        if not isinstance(array, np.ndarray):  # numpy hands out anything else as bytes
-            raise FormatError(f"{path} cannot be read as an .npz file of plain arrays: `{name}` is none.")
-    return content
+    return read_arrays(path, only)
 
 
 def _text(array: NDArray[Any] | None) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.instance_files import UNREADABLE
+from gumbeldore.io import arrays
 from gumbeldore.io.plane import check_points
 from gumbeldore.io.text import is_number, number, shown, text_format
 from gumbeldore.kits.kit import Format, Instance
@@ -70,12 +70,7 @@ def parse_json(text: str, stem: str) -> list[Instance]:
 
 def read_array(path: Path) -> list[Instance]:
     """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except UNREADABLE as error:
-        raise FormatError(
-            f"{path} cannot be read as a .npy file of plain numbers: {(str(error).splitlines() or [''])[0]}"
-        ) from error
+    array = arrays.read_array(path)
     if array.dtype.kind in "iuf" and array.ndim == 2 and array.shape[0] == array.shape[1] > 2:
         return [of_matrix(array, path.stem)]
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3) or array.shape[-1] != 2 or not array.size:
