@@ -89,6 +89,7 @@ class Group:
     jobs: list[Job]
     seeds: list[int]
     nearest: int | None  # to so many nodes a policy's routes are restricted; 0: not at all; None: as it seems best for the size
+    copy: int = 0  # of the same group in several processes
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -16,6 +16,7 @@ from gumbeldore.solving.found import LOCAL, PARTS_ANEW, POLICY, START, Found
 from gumbeldore.solving.jobs import Group
 from gumbeldore.solving.parts import FIRST_SHARE, Improving, Incumbent, Part, PolicySide, Rebuilding, Sampling
 from gumbeldore.solving.search import REPORTED, Report, silent
+from gumbeldore.solving.sharing import Others
 
 WHOLE = 1000
 """Instances of more actions are not solved by a policy as a whole: that would take most of the time."""
@@ -28,6 +29,8 @@ STALLED = 0.8
 """A search with patience ends when this part of its time has brought nothing ..."""
 LARGE = 200
 """... but instances of so many actions have all their time, smaller ones have theirs in proportion."""
+HEARD = 0.05
+"""What other processes have found is heard after each such part of the time."""
 
 
 class Portfolio:
@@ -41,7 +44,10 @@ class Portfolio:
         limits: Limits,
         parts: Sequence[PartName],
         report: Report = silent,
+        others: Others | None = None,
     ) -> None:
+        """`others`: searches of the same instance in other processes."""
+        self.others, self.heard = others, 0.0
         self.group, self.policy, self.sampler, self.limits, self.names = group, policy, sampler, limits, parts
         self.report, self.reported = report, 0.0
         self.job = group.jobs[0]
@@ -63,6 +69,7 @@ class Portfolio:
         self._ask()
         credit = Credit(list(self.parts), self.seconds, LOCAL if self.search is not None and self.search.anneals else None)
         while credit.accounts and not self.over:
+            self._hear()
             name = credit.next({name: self.parts[name].expected for name in credit.accounts})
             before, begin = self.best.cost, monotonic()
             again = self.parts[name].turn(self.best, max(0.0, min(turn, self.end - begin)))
@@ -77,6 +84,9 @@ class Portfolio:
     def over(self) -> bool:
         elapsed = self.best.elapsed
         if elapsed >= self.seconds or (self.search is not None and self.search.optimal):
+            return True
+        if self.others is not None and self.others.ended:
+            self._hear(at_once=True)
             return True
         if self.limits.patience is None or elapsed < max(self.limits.patience, self.seconds * len(self.best.actions) / LARGE):
             return False
@@ -120,6 +130,15 @@ class Portfolio:
             if can_reconstruct(rebuilding.problem):
                 self.parts[PARTS_ANEW] = rebuilding
         self.asked = [part for part in self.parts.values() if isinstance(part, PolicySide)]
+
+    def _hear(self, at_once: bool = False) -> None:
+        """Takes better solutions of other processes, now and then."""
+        if self.others is None or (self.best.elapsed - self.heard < HEARD * self.seconds and not at_once):
+            return
+        self.heard = self.best.elapsed
+        for found in self.others.news():
+            if found.cost < self.best.cost:
+                self.best.offer(found.actions, found.by, found.cost)
 
     def _took(self, name: str, seconds: float) -> None:
         """Writes down what a turn took, and tells how far the search is."""

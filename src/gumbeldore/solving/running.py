@@ -24,6 +24,7 @@ from gumbeldore.solving.portfolio import Portfolio
 from gumbeldore.solving.refining import check_polish, polished
 from gumbeldore.solving.results import Result, result
 from gumbeldore.solving.search import Report, search
+from gumbeldore.solving.sharing import ENDED, Others, together
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,15 @@ class Worker:
     effort: Effort
     sampler: Sampler
 
-    def rounds(self, group: Group, report: Report) -> Iterator[list[Found]]:
-        """What there is after each round of the search; the last is final."""
+    def rounds(self, group: Group, report: Report, others: Others | None = None) -> Iterator[list[Found]]:
+        """What there is after each round of the search; the last is final. `others` search the same instance elsewhere."""
         job = group.jobs[0]
         policy = self.policies.get(job.kit.name)
         parts, limits = self.effort.parts_for(job, policy is not None), self.effort.limits
         if parts == ("policy",) and policy is not None:
             found = search(group, policy, self.sampler, limits, report)
         else:
-            found = iter(Portfolio(group, policy, self.sampler, limits, parts, report))
+            found = iter(Portfolio(group, policy, self.sampler, limits, parts, report, others))
         return found if self.effort.polish is None else polished(group, found, self.effort.polish)
 
 
@@ -84,6 +85,8 @@ class Solving:
         self.notes: list[str] = []  # what a user should know
         self._progress = [0.0] * len(jobs)
         self._board: Board | None = None
+        self._copies = 1  # of each job, in several processes
+        self._answers: dict[int, list[Found]] = {}  # of those that are done
         for kit in {job.kit.name: job.kit for job in jobs}.values():
             check_polish(kit, effort.polish)
         sampler = replace(effort.chosen, memory=effort.memory // max(1, workers))  # type: ignore[type-var]
@@ -118,9 +121,11 @@ class Solving:
     def so_far(self) -> dict[int, Found]:
         """The best of every job that has some; also what workers found a moment ago."""
         if self._board is not None:
-            for number, turns in enumerate(self._board.turns().tolist()):
+            for place, turns in enumerate(self._board.turns().tolist()):
+                number = place % len(self.jobs)
                 if turns and number not in self.done:
-                    self.latest[number] = self._board.read(number)
+                    found = self._board.read(place)
+                    self.latest[number] = min(self.latest.get(number, found), found, key=lambda each: each.cost)
         return dict(sorted(self.latest.items()))
 
     def result(self, number: int) -> Result:
@@ -143,8 +148,11 @@ class Solving:
                 each = max(1, min(TOGETHER, -(-len(numbers) // (2 * max(1, self.workers)))))
                 fits = fitting(group, self._worker.sampler)
                 yield from group.parts(min(fits, each if self.workers else ALONE))
+            if len(mine) == len(numbers) and not alone:  # more processes than jobs: some work on the same ones
+                self._copies = max(1, self.workers // len(mine))
             for number in sorted(set(mine) - set(alone)):
-                yield Group([number], [self.jobs[number]], [seeds[number]], self.effort.nearest)
+                for copy in range(self._copies):
+                    yield Group([number], [self.jobs[number]], [seeds[number] ^ copy], self.effort.nearest, copy)
 
     def _parts(self, number: int) -> tuple[PartName, ...]:
         job = self.jobs[number]
@@ -179,9 +187,11 @@ class Solving:
     def _in_processes(self) -> Iterator[Event]:
         depth = max((longest(group) for group in self._groups), default=0)
         with TemporaryDirectory(prefix="gumbeldore-") as folder:
-            self._board = Board(Path(folder) / "board", len(self.jobs), depth)
+            self._board = Board(Path(folder) / "board", len(self.jobs) * self._copies, depth)
             self._board.clear()
-            results = in_processes(InProcess(self._worker, self._board), dict(enumerate(self._groups)), self.workers)
+            results = in_processes(
+                InProcess(self._worker, self._board, len(self.jobs), self._copies), dict(enumerate(self._groups)), self.workers
+            )
             try:
                 with closing(results):
                     for index, answer in results:
@@ -198,7 +208,10 @@ class Solving:
             yield from self._fail(numbers, answer)
             return
         for number, found in zip(numbers, answer, strict=True):
-            yield from self._finish(number, found)
+            copies = self._answers.setdefault(number, [])
+            copies.append(found)
+            if len(copies) == self._copies:
+                yield from self._finish(number, together(copies))
 
     def _report(self, group: Group) -> Callable[[float], None]:
         def report(fraction: float) -> None:
@@ -223,6 +236,8 @@ class Solving:
 
     def _fail(self, numbers: Sequence[int], message: str) -> Iterator[Event]:
         for number in numbers:
+            if any(failure.number == number for failure in self.failures):  # another copy has said so
+                continue
             self.latest.pop(number, None)
             self.failures.append(Failure(self.jobs[number].file, message, number))
             yield self.failures[-1]
@@ -234,24 +249,34 @@ class InProcess:
 
     worker: Worker
     board: Board
+    jobs: int = 0
+    copies: int = 1
 
     def __call__(self, group: Group) -> list[Found] | str:
         found, best = list[Found](), [float("inf")] * len(group)
+        places = [number + group.copy * self.jobs for number in group.numbers]
 
         def report(fraction: float) -> None:
-            for number in group.numbers:
-                self.board.report(number, fraction)
+            for place in places:
+                self.board.report(place, fraction)
 
         try:
             with one_thread():
-                for found in self.worker.rounds(group, report):
-                    for row, (number, each) in enumerate(zip(group.numbers, found, strict=True)):
+                for found in self.worker.rounds(group, report, self._others(group)):
+                    for row, (place, each) in enumerate(zip(places, found, strict=True)):
                         if each.best and each.cost < best[row]:
                             best[row] = each.cost
-                            self.board.write(number, each)
+                            self.board.write(place, each)
         except Exception as error:
             return blamed(error, group.jobs[0].kit)
+        report(ENDED)
         return found
+
+    def _others(self, group: Group) -> Others | None:
+        if self.copies == 1:
+            return None
+        (number,) = group.numbers
+        return Others(self.board, [number + copy * self.jobs for copy in range(self.copies) if copy != group.copy])
 
 
 @contextmanager
