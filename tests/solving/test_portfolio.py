@@ -20,6 +20,7 @@ from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.solving import Effort, Job, Solving
 from gumbeldore.solving.found import LOCAL, PARTS_ANEW, POLICY, POLICY_LOCAL, START
+from gumbeldore.solving.search import NO_TIME
 
 FILES = {"tsp": "berlin52.tsp", "cvrp": "A-n32-k5.vrp", "jssp": "ft06.txt"}
 
@@ -54,9 +55,17 @@ def test_without_a_policy_that_ships_the_local_search_answers(instances, monkeyp
 
 
 def test_the_policy_alone_is_the_policys_search(instances, weights):
-    found = gumbeldore.solve(instances / FILES["tsp"], policy=weights["tsp"], parts=["policy"], time_limit=0.3)
+    found = gumbeldore.solve(instances / FILES["tsp"], policy=weights["tsp"], parts=["policy"], time_limit=3.0)
     assert [share.by for share in found.shares] == [POLICY]
     assert {each.by for each in found.improvements} == {POLICY}
+
+
+def test_a_policy_that_has_no_time_leaves_the_answer_to_a_plain_start(instances, weights):
+    found = gumbeldore.solve(instances / FILES["tsp"], policy=weights["tsp"], parts=["policy"], time_limit=1e-9)
+    assert [each.by for each in found.improvements] == [START]
+    assert found.found.notes == (NO_TIME,)
+    assert found.found.evaluations == 0
+    assert sorted(found.solution.tour) == list(range(52))
 
 
 SMALL = {"tsp": TSPGenerator(7, 1, 1), "cvrp": CVRPGenerator(5, 12, 1, 1), "jssp": JSSPGenerator(3, 3, 1, 1)}

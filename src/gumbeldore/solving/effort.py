@@ -35,7 +35,7 @@ SPANS = {"fast": Span(1.0, 0.3), "balanced": Span(10.0, 1.0), "best": Span(60.0,
 class Limits:
     """When a search stops, if it has not ended before; per instance."""
 
-    seconds: float | None = None  # of the clock; a policy's first solution may take longer, if there is no other
+    seconds: float | None = None  # of the clock; without a plain start a policy's first solution may take longer
     sequences: int | None = None  # of the policy, in whole rounds
     greedy: bool = False  # take a greedy solution first, as is always done if time is limited
     repeat: bool = False  # where the sampler ends before the limits, start again with other random numbers

@@ -23,6 +23,8 @@ from gumbeldore.solving.jobs import Group, Job
 WIDTH = 16
 """The sequences of a round, where a sampler does not say how many it has."""
 
+NO_TIME = "The policy had no time for a whole solution; this is a plain start."
+
 REPORTED = 0.1
 """Seconds between two reports of how far a search is."""
 
@@ -38,13 +40,15 @@ def search(
 ) -> Iterator[list[Found]]:
     """What is found for each job so far, after each round; stop whenever you like.
 
-    With a time limit a greedy solution comes first, and a round that is not over in time is broken off. `report` is told how far the
-    search is (0 .. 1), also within rounds.
+    With a time limit a greedy solution comes first, and a round that is not over in time is broken off. Where not even the first one is, a plain start
+    answers, if the kit has one. `report` is told how far the search is (0 .. 1), also within rounds.
     """
     problem, state = group.initial(device_of(policy))
     seeds = torch.tensor(group.seeds, device=state.device)
     watch = Watch(len(group), sampler, limits, problem.horizon(state), report)
     tally = Tally(group.jobs, watch)
+    if all(job.begin is not None or has_plain_start(job) for job in group.jobs):
+        watch.limit()
     if any(job.begin is not None for job in group.jobs):
         yield tally.found
     for stream in streams(problem, policy, sampler, state, seeds, limits, watch.deadline):
@@ -56,11 +60,21 @@ def search(
                 return
         if watch.over:
             tally.break_off()
+            tally.start_plainly(group.seeds)
             yield tally.found
             return
         if tally.exhausted:
             return
         tally.next_stream()
+
+
+def has_plain_start(job: Job) -> bool:
+    return job.kit.local_search is not None and job.start is None
+
+
+def plain_start(job: Job, seed: int) -> list[int]:
+    """The solution that a local search begins with."""
+    return job.kit.need("local search", "local_search")(job.given, seed % (1 << 31), None).actions
 
 
 def device_of(policy: Any) -> torch.device:
@@ -103,7 +117,7 @@ class Watch:
     sequences: int = 0  # of each instance
     begun: tuple[int, int] = (0, 0)  # calls and rows when the round began
     reported: float = 0.0
-    deadline: Deadline = field(init=False)  # there is none before the first round is over
+    deadline: Deadline = field(init=False)  # not limited before there is an answer
 
     def __post_init__(self) -> None:
         self.deadline = Deadline(told=self._called)
@@ -124,6 +138,10 @@ class Watch:
 
     def round_ended(self) -> None:
         self.rounds, self.begun = self.rounds + 1, (self.deadline.calls, self.deadline.rows)
+        self.limit()
+
+    def limit(self) -> None:
+        """From now on the search ends when its time is up."""
         if self.limits.seconds is not None:
             self.deadline.at = self.start + self.limits.seconds * self.count
 
@@ -160,6 +178,7 @@ class Tally:
         self.best: list[list[Candidate]] = begun
         self.costs: list[dict[tuple[int, ...], float]] = [{} for _ in jobs]
         self.improvements = [tuple(Improvement(START, cost, 0.0) for _, cost in best) for best in begun]
+        self.notes: list[tuple[str, ...]] = [() for _ in jobs]
         self.own: list[float | None] = [None for _ in jobs]  # the best cost of the policy itself
         self.before = torch.zeros(3, len(jobs), dtype=torch.long)  # sequences, evaluations, shared: of earlier streams
         self.now = torch.zeros(3, len(jobs), dtype=torch.long)
@@ -200,6 +219,16 @@ class Tally:
         """Counts the evaluations of a round that is not over: as many for each instance."""
         self.now[1] += self.watch.rows // len(self.best)
 
+    def start_plainly(self, seeds: Sequence[int]) -> None:
+        """Answers without the policy where it had no time for a whole solution."""
+        for row, job in enumerate(self.jobs):
+            if self.best[row] or not has_plain_start(job):
+                continue
+            actions = plain_start(job, seeds[row])
+            cost = job.cost(actions)
+            self.best[row], self.notes[row] = [(actions, cost)], (NO_TIME,)
+            self.improvements[row] = (Improvement(START, cost, self.watch.elapsed),)
+
     @property
     def fewest(self) -> int:
         return int((self.before + self.now)[0].min())
@@ -213,4 +242,6 @@ class Tally:
         improvements = self.improvements[row]
         gain = improvements[0].cost - improvements[-1].cost if improvements else 0.0
         share = Share(POLICY, self.own[row], seconds, self.watch.rounds, gain)
-        return Found(self.best[row], sequences, self.mass[row], evaluations, shared, seconds, improvements, (share,))
+        return Found(
+            self.best[row], sequences, self.mass[row], evaluations, shared, seconds, improvements, (share,), self.notes[row]
+        )
