@@ -137,6 +137,43 @@ def routes(random: Random) -> None:
     search.offer(found)
 
 
+def timed_routes(random: Random) -> None:
+    """Routes within time windows, by any distances; the depot is open for long, most of the time."""
+    import torch
+
+    from gumbeldore.local_search import improve
+    from gumbeldore.local_search.distances import Matrix
+    from gumbeldore.local_search.routes import RouteSearch
+
+    count = max(2, size(random))
+    (loads, capacity), ways = demands(random, count), random.integers(0, 4, (count, count)) * random.choice([0.0, 1.0, 1e6])
+    loads[0] = 0
+    opens = random.integers(0, 6, count).astype(float) * ways.max()
+    windows = np.stack([opens, opens + random.integers(0, 9, count) * ways.max()], 1)
+    windows[0], service = (0, 99 * ways.max() + 9), random.integers(0, 3, count) * ways.max()
+    if random.random() < 0.1:
+        windows[-1, 1] = random.choice([np.nan, -1e30, np.inf, 0])
+    search = RouteSearch(Matrix(ways), loads, capacity, seed=int(random.integers(99)), windows=windows, service=service)
+    search.run(work=int(random.integers(300)), progress=(0.0, 1.0) if random.random() < 0.5 else None)
+    found = search.best
+    assert sorted(node for route in found for node in route) == list(range(1, count))
+    for route in found:
+        clock, last = 0.0, 0
+        for node in [*route, 0]:
+            clock = max(clock + (ways[last, node] if node != last else 0), windows[node, 0])
+            assert clock <= windows[node, 1] + 1e-8 * windows[0, 1]
+            clock, last = clock + service[node], node
+    search.offer(found)
+    actions = torch.tensor([[2 * (node - 1) + (node == route[0]) for route in found for node in route]])
+    given = (torch.as_tensor(each)[None] for each in (ways.astype(float), loads))
+    times = (torch.as_tensor(each)[None] for each in (windows, service.astype(float)))
+    if random.random() < 0.2:
+        actions[0, 0] = int(random.choice([-1, 0, 2 * count, 1 << 40]))
+    improve.improve_timed_routes(
+        *given, torch.tensor([capacity]), *times, actions, torch.tensor([1]), int(random.integers(99)), random.random() < 0.2
+    )
+
+
 def shop(random: Random) -> tuple[np.ndarray, np.ndarray]:
     jobs, machines = max(1, size(random) // 4), max(1, size(random) // 4)
     scale = random.choice([0.0, 1.0, 1e9])
@@ -278,7 +315,7 @@ def blocks(random: Random) -> None:
 
 
 CALLS: dict[str, Callable[[Random], None]] = {
-    each.__name__: each for each in (tours, routes, schedules, batches, shops, flow_shops, features, blocks)
+    each.__name__: each for each in (tours, routes, timed_routes, schedules, batches, shops, flow_shops, features, blocks)
 }
 
 
