@@ -12,7 +12,7 @@ from timed_routes import all_solutions, row_of
 
 from gumbeldore.errors import SettingsError
 from gumbeldore.problem import replay
-from gumbeldore.problems import VRPTW
+from gumbeldore.problems import VRPTW, VRPTWState
 from gumbeldore.problems.vrptw.insertion import insertion, nearest_neighbour
 from gumbeldore.problems.vrptw.instances import VRPTWGenerator, verify
 from gumbeldore.search.samplers import StochasticBeamSearch
@@ -103,6 +103,24 @@ def test_there_is_always_a_way_on():
     problem = VRPTW(30)
     for steps in range(0, 30, 4):
         assert bool(problem.mask(partial(problem, 20, steps, seed=steps)).any(1).all())
+
+
+def test_with_nearest_routes_go_on_to_who_can_or_must_be_served_soon():
+    problem, free = VRPTW(25, nearest=6), VRPTW(25)
+    state = problem.generate(30, generator=seeded(13))
+    assert torch.equal(problem.mask(state).sum(1), torch.full((30,), 6))
+    actions, plain = random_actions(problem, state, seeded(14)), free.generate(30, generator=seeded(13))
+    for steps in range(25):
+        there = replay(free, plain, actions, torch.full((30,), steps))
+        waiting = there.latest[:, 1:].masked_fill(there.visited, torch.inf)
+        chosen = waiting.gather(1, actions[:, steps : steps + 1] // 2)
+        in_time = there.arrivals() <= there.latest[:, 1:]
+        begin = torch.maximum(there.arrivals(), there.earliest[:, 1:]).masked_fill(there.visited | ~in_time, torch.inf)
+        soon = begin.gather(1, actions[:, steps : steps + 1] // 2)
+        assert bool(((waiting < chosen).sum(1) < 6).logical_or((begin < soon).sum(1) < 3).all())
+    assert type(problem.examples(state, actions, generator=seeded(15)).state) is VRPTWState
+    for form in (problem.augmentations(state, 4, seeds=torch.arange(30)).state, state):
+        assert problem.mask(form).view(-1, 25, 2).any(2).sum(1).tolist() == [6] * form.row_count
 
 
 def test_solutions_of_every_form_are_solutions_of_the_instance_and_worth_the_same():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -98,5 +98,6 @@ KIT = Kit(
     warm_started=WARM_STARTED,
     formats=(SOLOMON, VRPLIB),
     exports=route_exports(verify),
+    restrict=lambda problem, nearest: replace(problem, nearest=nearest),
     local_search=where_compiled(TimedRouteImprovement),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import torch
@@ -15,7 +15,7 @@ from gumbeldore.hashing import hash_set, mix
 from gumbeldore.local_search.improve import improve_timed_routes
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise, replay
 from gumbeldore.problems.demands import check_demands, integers
-from gumbeldore.problems.geometry import ISOMETRIES, all_true, drawn_apart, isometry, points_at
+from gumbeldore.problems.geometry import ISOMETRIES, all_true, check_nearest, drawn_apart, isometry, points_at
 from gumbeldore.problems.subtours import Subtours
 from gumbeldore.problems.vrptw.windows import check_windows, drawn_windows, tightened, tolerance, ways
 
@@ -67,6 +67,24 @@ class VRPTWState(State):
 
 
 @dataclass(frozen=True)
+class NearestVRPTWState(VRPTWState):
+    """Partial routes that may go on only to some customers: half of the `nearest` ones are those that can be served the soonest, directly, the others those
+    that must be."""
+
+    per_instance: ClassVar[tuple[str, ...]] = (*VRPTWState.per_instance, "nearest")
+
+    nearest: Int[Tensor, " batch"]
+
+    @property
+    def choosable(self) -> Bool[Tensor, "row customer"]:
+        waiting, count, instance = ~self.visited, self.nearest[self.instance], self.instance
+        arrival, latest = self.arrivals(), self.latest.index_select(0, instance)[:, 1:]
+        begin = torch.maximum(arrival, self.earliest.index_select(0, instance)[:, 1:])
+        soon = first_of(begin, waiting & (arrival <= latest), count - count // 2)
+        return soon | first_of(latest, waiting & ~soon, count - soon.sum(1))
+
+
+@dataclass(frozen=True)
 class VRPTW(Problem[VRPTWState]):
     """Serve every customer once, each within its time window, in subtours that begin and end at the depot, on the shortest way.
 
@@ -79,6 +97,8 @@ class VRPTW(Problem[VRPTWState]):
       the customer fits into the vehicle and is reached in time to be back in time; via the depot always.
     - A solution of N customers takes N actions; the last return to the depot is implied.
     - Objective: minus the total length; waiting and vehicles cost nothing.
+    - `nearest=k` allows only k unvisited customers, and shows only those to the network: those that can be served soon, and those that must be. It is for inference on
+      large instances: states from `generate` and `instances` carry it, training examples do not.
     - `order` says which subtour of a solution comes next in training examples, where any could: that whose first customer must be served the "earliest", or that
       which comes next in the solution as it is "given".
     """
@@ -86,6 +106,7 @@ class VRPTW(Problem[VRPTWState]):
     customers: int = 100
     capacity: int | None = None
     order: str = "earliest"
+    nearest: int | None = None
 
     def __post_init__(self) -> None:
         require(self.customers >= 1, f"`customers` must be at least 1, got {self.customers}.")
@@ -93,6 +114,7 @@ class VRPTW(Problem[VRPTWState]):
             self.capacity is None or self.capacity >= LARGEST_DEMAND,
             f"`capacity` must be at least {LARGEST_DEMAND}, the largest demand, got {self.capacity}.",
         )
+        check_nearest(self.nearest)
         require(self.order in ORDERS, f"`order` must be one of {', '.join(ORDERS)}, got {self.order!r}.")
 
     def generate(self, count: int, *, generator: torch.Generator, device: torch.device | str = "cpu") -> VRPTWState:
@@ -145,7 +167,15 @@ class VRPTW(Problem[VRPTWState]):
         windows, service = windows.to(device, kind), service.to(device, kind)
         check_windows(windows, service)
         windows = tightened(windows, service, ways(nodes, nodes[:, :1], cut[:, None]))
-        return initial(nodes, demands, limit, windows, service, cut)
+        return self.restricted(initial(nodes, demands, limit, windows, service, cut))
+
+    def restricted(self, state: VRPTWState) -> VRPTWState:
+        """The same state with the restriction to the `nearest` customers, if there is one."""
+        if self.nearest is None:
+            return state
+        return NearestVRPTWState(
+            **state.tensors(), nearest=torch.full((state.instance_count,), self.nearest, device=state.device)
+        )
 
     def mask(self, state: VRPTWState) -> Bool[Tensor, "row action"]:
         via_depot, instance = state.choosable, state.instance
@@ -242,7 +272,7 @@ class VRPTW(Problem[VRPTWState]):
         self, state: VRPTWState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[VRPTWState]:
         """Where a subtour ends, any other could be next: `order` says which."""
-        there, subtours = replay(self, state, actions, steps).compact(), Subtours.of(actions)
+        there, subtours = free(replay(self, state, actions, steps).compact()), Subtours.of(actions)
         rank = self._rank(there, subtours).masked_fill(subtours.first < steps[:, None], torch.inf)
         next_one = subtours.start(rank.argmin(1), torch.zeros_like(subtours.begins))
         action = actions.gather(1, steps[:, None]).squeeze(1)
@@ -297,6 +327,11 @@ def initial(nodes: Tensor, demands: Tensor, capacity: Tensor, windows: Tensor, s
     return VRPTWState(index, *given, torch.zeros_like(index), capacity.clone(), windows[:, 0, 0].clone(), visited, length)
 
 
+def free(state: VRPTWState) -> VRPTWState:
+    """The same state without a restriction to the `nearest` customers."""
+    return VRPTWState(**{field.name: getattr(state, field.name) for field in fields(VRPTWState)})
+
+
 def seen(state: VRPTWState, turned: Bool[Tensor, " row"], form: Int[Tensor, " row"]) -> VRPTWState:
     """The same instances under isometries; where they are `turned`, time runs backwards: what must be over at t may begin at -t.
 
@@ -306,7 +341,17 @@ def seen(state: VRPTWState, turned: Bool[Tensor, " row"], form: Int[Tensor, " ro
     mirror = same.windows[:, :1].sum(2)  # of the depot
     mirrored = (mirror - same.service)[..., None] - same.windows.flip(2)
     windows = torch.where(turned[:, None, None], mirrored, same.windows)
-    return initial(isometry(same.nodes, form), same.demands, same.capacity, windows, same.service, same.parts)
+    begun = windows[:, 0, 0].clone()
+    return replace(same, nodes=isometry(same.nodes, form), windows=windows, time=begun)
+
+
+def first_of(
+    value: Float[Tensor, "row customer"], candidates: Bool[Tensor, "row customer"], count: Int[Tensor, " row"]
+) -> Bool[Tensor, "row customer"]:
+    """The so many candidates with the least values, all of them where there are fewer; among equal ones the first in order."""
+    order = value.masked_fill(~candidates, torch.inf).argsort(dim=1, stable=True)
+    first = torch.arange(order.shape[1], device=order.device) < count[:, None]
+    return torch.zeros_like(candidates).scatter_(1, order, first) & candidates
 
 
 def backwards(actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
