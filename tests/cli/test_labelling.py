@@ -28,6 +28,7 @@ from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.jssp.experts import jobs_by_start, solve_jssp
 from gumbeldore.problems.jssp.instances import JSSPGenerator
 from gumbeldore.problems.jssp.verify import verify_jssp
+from gumbeldore.problems.op.instances import OPGenerator
 from gumbeldore.problems.pfsp.instances import PFSPGenerator
 from gumbeldore.problems.routes import routes
 from gumbeldore.problems.tsp.experts import approximate_tsp, solve_tsp
@@ -43,6 +44,7 @@ TINY = {
     "vrptw": VRPTWGenerator(5, 12, 3, 5),
     "jssp": JSSPGenerator(3, 3, 3, 5),
     "pfsp": PFSPGenerator(4, 2, 3, 5),
+    "op": OPGenerator(5, "uniform", 1.5, 3, 5),
 }
 """Not `fjsp`: no shop of its generators is small enough to try everything."""
 QUIET = Console(quiet=True)
@@ -52,6 +54,8 @@ def sequences(name: str) -> list[tuple[int, ...]]:
     """Every sequence of actions that could be a solution of a tiny instance."""
     if name == "tsp":
         return list(itertools.permutations(range(1, 7)))
+    if name == "op":
+        return [(*tour, 0) for stops in range(6) for tour in itertools.permutations(range(1, 6), stops)]
     if name == "pfsp":
         return list(itertools.permutations(range(4)))
     if name in ("cvrp", "vrptw"):

@@ -47,6 +47,7 @@ SIZES = {
     "jssp": ["--jobs", "3", "--machines", "2"],
     "fjsp": ["--jobs", "3", "--machines", "2"],
     "pfsp": ["--jobs", "4", "--machines", "2"],
+    "op": ["--customers", "6"],
     "gomoku": [],
 }
 

@@ -16,6 +16,7 @@ from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.problems.fjsp.files import parse_flexible
+from gumbeldore.problems.op.files import parse as parse_oplib
 from gumbeldore.problems.pfsp.files import parse_machines
 
 EXPLICIT = (
@@ -37,6 +38,8 @@ SEEDS = {
     "b.jsp": TAILLARD,
     "a.fjs": "2 3 1.7\n2 2 1 2 2 3 1 2 4\n3 1 1 5 2 1 9 3 1 1 2 0\n",
     "a.fsp": "3 2 17 12 9\nprocessing times :\n3 1 5\n2 4 0\n",
+    "a.oplib": "NAME : a\nTYPE : OP\nDIMENSION : 4\nCOST_LIMIT : 20\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 0 5\n3 5 5\n4 5 0\n"
+    "NODE_SCORE_SECTION\n1 3\n2 10\n3 20\n4 40\nDEPOT_SECTION\n2\n-1\nEOF\n",
     "c.jsp": "2 3\n0 3 2 2 0 5\n1 4 0 1\n",
     "a.csv": "x,y\n" + "".join(f"{n},{n * n}\n" for n in range(6)),
     "a.json": '{"name": "a", "coordinates": [[0, 1], [2.5, 3], [4, 5e1], [6, -7]]}',
@@ -77,12 +80,13 @@ PIECES += [
     '"',
     "\ufeff",
 ]
-SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "vrptw": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv"}
+SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "vrptw": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv", "op": "sol"}
 INSTANCES = {
     kit.name: (kit, found[0])
     for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "C101.txt", "ft06.txt"))
 }
 INSTANCES["fjsp"] = kit_named("fjsp"), parse_flexible(SEEDS["a.fjs"], "a")[0]
+INSTANCES["op"] = kit_named("op"), parse_oplib(SEEDS["a.oplib"], "a")[0]
 INSTANCES["pfsp"] = kit_named("pfsp"), parse_machines(SEEDS["a.fsp"], "a")[0]
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
@@ -108,6 +112,8 @@ def natural(kit, instance):
         return [int(job * able.shape[2] + row.argmax()) for job, rows in enumerate(able) for row in rows if row.any()]
     if kit.name == "pfsp":
         return list(range(len(instance.arrays["times"])))
+    if kit.name == "op":
+        return [0]
     if kit.name in ("cvrp", "vrptw"):
         return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
     return list(range(1, len(instance.arrays["coordinates"])))

@@ -47,6 +47,11 @@ TINY: dict[str, dict[str, Any]] = {
         "training": {"epochs": 2, "instances": 16},
     },
     "pfsp": {"problem": {"jobs": 8, "machines": 3}, "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32}},
+    "op": {
+        "problem": {"customers": 10},
+        "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32},
+        "validation": {"problem": {"customers": 10}},
+    },
     "gomoku": {
         "problem": {"size": 5},
         "policy": {"channels": 16, "blocks": 1, "head_channels": 8},
@@ -63,6 +68,7 @@ ENOUGH = {
     "jssp": 30,
     "fjsp": 1,
     "pfsp": 5,
+    "op": 0.1,
     "gomoku": 0.05,
 }
 """How much better the mean greedy objective must become; a fraction of what was seen."""

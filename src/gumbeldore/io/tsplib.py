@@ -158,4 +158,6 @@ def specifications(lines: Iterable[str]) -> dict[str, str]:
 def is_routing(lines: Sequence[str]) -> bool:
     """Whether such a file is about vehicles."""
     keys = specifications(lines)
+    if keys.get("TYPE", "").split()[:1] == ["OP"]:
+        return False
     return "VRP" in keys.get("TYPE", "") or "CAPACITY" in keys or bool({"DEMAND", "DEPOT"} & set(map(section_name, lines)))

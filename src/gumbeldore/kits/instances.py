@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class InstanceSchema:
     verify: One instance and a sequence of actions.
     size: As settings of the problem.
     unit: One instance as a policy should see it, and the factor from its costs to those of the instance.
+    optional: The axes of arrays that instances may have beside these.
     """
 
     name: str
@@ -46,6 +47,7 @@ class InstanceSchema:
     size: Callable[[Arrays], dict[str, Any]]
     unit: Callable[[Arrays], tuple[Arrays, float]] = lambda arrays: (arrays, 1.0)
     """One instance as a policy should see it, and the factor from its costs to those of the instance."""
+    optional: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,13 @@ def largest(sets: Iterable[InstanceSet]) -> dict[str, Any]:
 
 def _check_arrays(kind: InstanceSchema, arrays: Arrays) -> None:
     """Names, numbers of axes, sizes that must agree, and types."""
-    for name in set(kind.axes) ^ set(arrays):
+    for name in set(kind.axes) ^ set(arrays) - set(kind.optional):
         require(name in arrays, f"The array `{name}` is missing; {kind.name} instances consist of {', '.join(kind.axes)}.")
         require(name in kind.axes, f"Unknown array `{name}`; {kind.name} instances consist of {', '.join(kind.axes)}.")
     sizes: dict[str, int] = {}
-    for name, axes in kind.axes.items():
+    for name, axes in {**kind.axes, **kind.optional}.items():
+        if name not in arrays:
+            continue
         shape, wanted = arrays[name].shape, axes.split()
         fits = len(shape) == len(wanted)
         for axis, size in zip(wanted, shape, strict=False):

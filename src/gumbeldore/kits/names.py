@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-BUILT_IN = ("tsp", "cvrp", "vrptw", "jssp", "fjsp", "pfsp", "gomoku")
+BUILT_IN = ("tsp", "cvrp", "vrptw", "jssp", "fjsp", "pfsp", "op", "gomoku")
 GROUP = "gumbeldore.kits"
 PROBLEMS = Path(__file__).resolve().parents[1] / "problems"
 

@@ -5,6 +5,7 @@ from gumbeldore.problems.fjsp.problem import FJSP, FJSPState
 from gumbeldore.problems.gomoku.problem import Gomoku, GomokuState
 from gumbeldore.problems.jssp.problem import JSSP, JSSPState
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks, taillard_instances
+from gumbeldore.problems.op.problem import OP, OPState
 from gumbeldore.problems.pfsp.problem import PFSP, PFSPState
 from gumbeldore.problems.tsp.problem import TSP, TSPState
 from gumbeldore.problems.vrptw.problem import VRPTW, VRPTWState
@@ -13,6 +14,7 @@ __all__ = [
     "CVRP",
     "FJSP",
     "JSSP",
+    "OP",
     "PFSP",
     "TSP",
     "VRPTW",
@@ -21,6 +23,7 @@ __all__ = [
     "Gomoku",
     "GomokuState",
     "JSSPState",
+    "OPState",
     "PFSPState",
     "TSPState",
     "VRPTWState",

@@ -54,11 +54,12 @@ def array_instances(arrays: Mapping[str, Any], kit: Kit) -> list[Instance]:
     """One instance, or several of one size if the arrays have an axis more."""
     kind = kit.need("instance files", "instances")
     held = {name: plain_array(array) for name, array in arrays.items()}
-    for name in set(kind.axes) ^ set(held):
+    for name in set(kind.axes) ^ set(held) - set(kind.optional):
         raise SettingsError(
             f"The arrays of a {kit.name} instance are {_names(kit)}, {'got' if name in held else 'without'} `{name}`."
         )
-    more = {name: array.ndim - (len(kind.axes[name].split()) - 1) for name, array in held.items()}
+    axes = {**kind.axes, **kind.optional}
+    more = {name: array.ndim - (len(axes[name].split()) - 1) for name, array in held.items()}
     require(
         set(more.values()) <= {0} or set(more.values()) <= {1},
         f"The arrays must be those of one instance or of several: {_names(kit)}.",

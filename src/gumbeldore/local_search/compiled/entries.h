@@ -23,6 +23,8 @@ void improve_schedules(View<const double, 3> times, View<const int32_t, 3> machi
 void improve_flexible(View<const double, 4> times, View<const int64_t, 1> seeds, int64_t rounds, int64_t kept, View<int64_t, 2> actions);
 void improve_permutations(View<const double, 3> times, View<const int64_t, 1> seeds, int64_t rounds, int64_t kept, View<int64_t, 2> orders);
 void insert_jobs(View<const double, 3> times, View<int64_t, 2> orders);
+void improve_prizes(View<const double, 3> distances, View<const double, 2> prizes, View<const double, 1> budgets, View<const int64_t, 1> seeds,
+                    int64_t rounds, int64_t kept, View<int64_t, 2> actions);
 void bound_paths(View<const float, 3> points, View<const int32_t, 1> counts, int64_t rounds, double stride, int64_t tries,
                  int64_t more_rounds, double more_stride, int64_t threads, View<float, 3> result, View<float, 1> scales);
 void look_ahead_by_savings(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,

@@ -1,5 +1,6 @@
 // The module, and what Python may call of it.
 
+#include "prize_search.h"
 #include "route_search.h"
 #include "schedule_search.h"
 #include "searches.h"
@@ -15,6 +16,7 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<improve_flexible>("improve_flexible(times, seeds, rounds, kept, actions)"),
         entry<improve_permutations>("improve_permutations(times, seeds, rounds, kept, orders)"),
         entry<insert_jobs>("insert_jobs(times, orders)"),
+        entry<improve_prizes>("improve_prizes(distances, prizes, budgets, seeds, rounds, kept, actions)"),
         entry<bound_paths>("bound_paths(points, counts, rounds, stride, tries, more_rounds, more_stride, threads, result, scales)"),
         entry<look_ahead_by_savings>("look_ahead_by_savings(points, demands, capacity, counts, near, far, close, threads, result)"),
         entry<plane_distances>("plane_distances(points, rule)"),
@@ -30,6 +32,11 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<best_routes>("best_routes(search, nodes)"),
         entry<offer_routes>("offer_routes(search, routes)"),
         entry<stop<RouteSearch>>("stop_routes(search)"),
+        entry<prize_search>("prize_search(distances, prizes, budget, seed, tour)"),
+        entry<run_prizes>("run_prizes(search, work, seconds, begin, end)"),
+        entry<best_prizes>("best_prizes(search, tour)"),
+        entry<offer_prizes>("offer_prizes(search, tour)"),
+        entry<stop<PrizeSearch>>("stop_prizes(search)"),
         entry<schedule_search>("schedule_search(times, machines, seed, schedule)"),
         entry<run_schedules>("run_schedules(search, work, seconds)"),
         entry<best_schedule>("best_schedule(search, schedule)"),

@@ -27,6 +27,13 @@ int64_t run_routes(Borrowed<RouteSearch> search, int64_t work, double seconds, d
 double best_routes(Borrowed<RouteSearch> search, View<int64_t, 1> nodes);
 bool offer_routes(Borrowed<RouteSearch> search, View<const int64_t, 1> nodes);
 
+class PrizeSearch;
+std::unique_ptr<Held<PrizeSearch>> prize_search(Held<Distances> *distances, View<const double, 1> prizes, double budget, int64_t seed,
+                                                std::optional<View<const int64_t, 1>> tour);
+int64_t run_prizes(Borrowed<PrizeSearch> search, int64_t work, double seconds, double from, double to);
+double best_prizes(Borrowed<PrizeSearch> search, View<int64_t, 1> tour);
+bool offer_prizes(Borrowed<PrizeSearch> search, View<const int64_t, 1> tour);
+
 class ScheduleSearch;
 std::unique_ptr<Held<ScheduleSearch>> schedule_search(View<const double, 2> times, View<const int32_t, 2> machines, int64_t seed,
                                                       std::optional<View<const int64_t, 1>> schedule);

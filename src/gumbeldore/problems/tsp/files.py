@@ -101,7 +101,7 @@ def _check_kind(file: Tsplib) -> None:
 
 
 def claims(lines: list[str]) -> bool:
-    return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") != "TOUR"
+    return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") not in ("TOUR", "OP")
 
 
 TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), claims, parse)
