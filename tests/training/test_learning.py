@@ -48,9 +48,9 @@ TINY: dict[str, dict[str, Any]] = {
     },
     "pfsp": {"problem": {"jobs": 8, "machines": 3}, "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32}},
     "op": {
-        "problem": {"customers": 10},
-        "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32},
-        "validation": {"problem": {"customers": 10}},
+        "problem": {"customers": 12, "budget": 2.0},
+        "policy": {"d": 16, "layers": 1, "heads": 2, "ff": 32, "features": []},
+        "validation": {"problem": {"customers": 12}},
     },
     "gomoku": {
         "problem": {"size": 5},
@@ -68,7 +68,7 @@ ENOUGH = {
     "jssp": 30,
     "fjsp": 1,
     "pfsp": 5,
-    "op": 0.1,
+    "op": 0.15,
     "gomoku": 0.05,
 }
 """How much better the mean greedy objective must become; a fraction of what was seen."""

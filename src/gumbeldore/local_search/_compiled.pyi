@@ -64,6 +64,9 @@ def look_ahead_by_savings(
     result: _Floats,
     /,
 ) -> None: ...
+def look_ahead_by_walks(
+    ways: _Floats, prizes: _Floats, budgets: _Floats, counts: _Ints, tries: int, result: _Floats, /
+) -> None: ...
 
 _Held = object
 

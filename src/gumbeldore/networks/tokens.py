@@ -18,7 +18,7 @@ def members(chosen: Bool[Tensor, "row node"]) -> tuple[Int[Tensor, "row token"],
     counts = chosen.sum(1)
     longest = int(counts.max())
     if bool((counts == longest).all()):
-        return chosen.nonzero()[:, 1].view(-1, longest), None
+        return chosen.nonzero()[:, 1].view(len(chosen), longest), None
     indices = chosen.int().argsort(dim=1, descending=True, stable=True)[:, :longest]
     return indices, torch.arange(longest, device=counts.device) >= counts[:, None]
 

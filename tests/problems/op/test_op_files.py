@@ -19,7 +19,6 @@ needs_compiler = pytest.mark.skipif(not compiling.available(), reason="the local
 PUBLISHED = {  # COST_LIMIT of OPLib's files, and what the solutions of EA4OP in github.com/bcamath-ds/OPLib collect
     ("att48", 1): (5314, 31),
     ("att48", 2): (5314, 1717),
-    ("att48", 3): (5314, 1049),
     ("berlin52", 1): (3771, 37),
     ("berlin52", 2): (3771, 1897),
 }

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
+from gumbeldore.local_search import compiling
 from gumbeldore.networks.distance_bias import DistanceBias
 from gumbeldore.networks.routes import CanonicalFrame
 from gumbeldore.problem import replay
 from gumbeldore.problems import OP
 from gumbeldore.problems.geometry import isometry
+from gumbeldore.problems.op import ahead
+from gumbeldore.problems.op.ahead import WalkAhead, walks_ahead
+from gumbeldore.problems.op.baselines import greedy
 from gumbeldore.problems.op.instances import OPGenerator, verify
-from gumbeldore.problems.op.network import OPPolicy, PrizePerWay
+from gumbeldore.problems.op.network import OPPolicy, PrizePerWay, op_tokens
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import Greedy
 
 PROBLEM = OP(12)
-FEATURES = (DistanceBias(), CanonicalFrame(), PrizePerWay())
+FEATURES = (DistanceBias(), CanonicalFrame(), PrizePerWay(), WalkAhead(tries=5))
 
 
 def policy(features=FEATURES, awake=True):
@@ -53,7 +58,7 @@ def test_nodes_have_no_names():
 
 
 def test_units_and_symmetries_do_not_matter():
-    state, there = some()
+    _, there = some()
     expected = logits(policy(), there)
     turned = type(there)(
         **{**there.tensors(), "nodes": isometry(there.nodes, torch.arange(12) % 8), "prizes": 7 * there.prizes}
@@ -106,3 +111,44 @@ def test_sampled_tours_are_feasible():
             verdict = verify(given.instance(row), [action for action in sequence if action >= 0])
             assert verdict.feasible, verdict.reason
             assert abs(verdict.objective - objective) < 1e-6
+
+
+def told(state, tries=5):
+    order, blocked = op_tokens(state)
+    counts = torch.full((len(order),), order.shape[1] - 2) - (0 if blocked is None else blocked.flatten(1).sum(1))
+    return order, counts, walks_ahead(state, order, counts, tries)
+
+
+@pytest.mark.skipif(not compiling.available(), reason="nothing is compiled")
+def test_walks_are_what_their_definition_says(monkeypatch):
+    _, there = some()
+    *_, compiled = told(there)
+    monkeypatch.setattr(ahead, "chosen", lambda ours, definition: definition)
+    *_, defined = told(there)
+    torch.testing.assert_close(compiled, defined, atol=1e-5, rtol=0)
+    assert bool(compiled[..., 1].any())
+
+
+def test_the_path_of_the_rule_is_that_of_the_baseline():
+    given = OPGenerator(12, "uniform", None, 10).generate()
+    order, _, found = told(given.state())
+    for row in range(10):
+        early = found[row, :, 3]
+        path = order[row][early.argsort(descending=True)][: int((early > 0).sum())]
+        assert [*path.tolist(), 0] == greedy(given.instance(row))
+
+
+def test_what_is_said_of_nodes_does_not_depend_on_padding():
+    _, there = some()
+    _, counts, found = told(there)
+    for row in range(12):
+        *_, alone = told(there.rows(slice(row, row + 1)))
+        torch.testing.assert_close(found[row, 1 : 1 + counts[row]], alone[0, 1:-1])
+
+
+def test_it_begins_better_than_the_rule_alone():
+    given = OPGenerator(30, "distance", None, 20).generate()
+    fresh = OPPolicy(d=16, layers=1, heads=2, ff=16, features=(WalkAhead(),))
+    found = Greedy()(OP(), fresh, given.state(), seeds=torch.arange(20)).best_objective.mean()
+    alone = sum(verify(given.instance(row), greedy(given.instance(row))).objective for row in range(20)) / 20
+    assert found > 1.05 * alone

@@ -30,6 +30,9 @@ void bound_paths(View<const float, 3> points, View<const int32_t, 1> counts, int
 void look_ahead_by_savings(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
                            View<const int32_t, 1> counts, int64_t near, int64_t far, double close, int64_t threads, View<float, 3> result);
 
+void look_ahead_by_walks(View<const float, 3> ways, View<const float, 2> prizes, View<const float, 1> budgets, View<const int32_t, 1> counts, int64_t tries,
+                         View<float, 3> result);
+
 // Numbers of items are indices of 32 bits in here.
 int64_t checked_size(int64_t count, int64_t least, const char *items);
 int checked_threads(int64_t threads);

@@ -19,6 +19,7 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<improve_prizes>("improve_prizes(distances, prizes, budgets, seeds, rounds, kept, actions)"),
         entry<bound_paths>("bound_paths(points, counts, rounds, stride, tries, more_rounds, more_stride, threads, result, scales)"),
         entry<look_ahead_by_savings>("look_ahead_by_savings(points, demands, capacity, counts, near, far, close, threads, result)"),
+        entry<look_ahead_by_walks>("look_ahead_by_walks(ways, prizes, budgets, counts, tries, result)"),
         entry<plane_distances>("plane_distances(points, rule)"),
         entry<matrix_distances>("matrix_distances(matrix, whole)"),
         entry<path_cost>("path_cost(distances, nodes)"),

@@ -14,6 +14,7 @@ from gumbeldore.networks.bq import BQPolicy
 from gumbeldore.networks.layers import FoldedStack, Stack
 from gumbeldore.networks.routes import RouteFeature, View
 from gumbeldore.networks.tokens import block, members, take
+from gumbeldore.problems.op.ahead import WalkAhead
 from gumbeldore.problems.op.problem import END, OPState
 
 INPUTS = 6
@@ -56,7 +57,7 @@ class OPPolicy(BQPolicy):
     one for a laptop.
     """
 
-    known = (*BQPolicy.known, PrizePerWay)
+    known = (*BQPolicy.known, PrizePerWay, WalkAhead)
 
     origin_depot_marker: nn.Embedding
 
