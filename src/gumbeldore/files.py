@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from gumbeldore.errors import BusyError, DiskFullError, SettingsError
 
 LOCK = ".lock"
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space left, the user's share is used up, larger than files may be
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no space left, the user's share is used up, larger than files may be
 
 
 def write_atomically(path: Path, write: Callable[[Path], object], *, keep: Path | None = None) -> None:
@@ -58,7 +58,7 @@ def full_disk_named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in _FULL:
             raise DiskFullError(f"The disk is full: {path} cannot be written. Make room for it.") from error
         raise
 

@@ -28,7 +28,7 @@ def mix(x: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
 
 
 @lru_cache(maxsize=64)
-def random_numbers(count: int, device: torch.device) -> Int[Tensor, "2 number"]:
+def _random_numbers(count: int, device: torch.device) -> Int[Tensor, "2 number"]:
     """Two rows of fixed random 64-bit numbers."""
     return mix(torch.arange(1, 2 * count + 1, device=device)).view(2, count)
 
@@ -36,7 +36,7 @@ def random_numbers(count: int, device: torch.device) -> Int[Tensor, "2 number"]:
 @lru_cache(maxsize=64)
 def _tables(elements: int, numbers: int, device: torch.device) -> tuple[Int[Tensor, "2 1 element"], tuple[Tensor, ...]]:
     """Random numbers for the elements of a set, and for each of some integers beside it."""
-    table = random_numbers(elements + numbers, device)
+    table = _random_numbers(elements + numbers, device)
     return table[:, None, :elements], table[:, elements:, None].unbind(1)
 
 
@@ -46,7 +46,7 @@ def hash_numbers(values: Int[Tensor, "row number"]) -> Int[Tensor, "row 2"]:
     Two rows collide in both halves with a probability of about 2^-128, times 4^k if all their differences are multiples of 2^k:
     numbers whose last bits say little should be scattered by `mix` first.
     """
-    return (values[:, None] * random_numbers(values.shape[1], values.device)).sum(2)
+    return (values[:, None] * _random_numbers(values.shape[1], values.device)).sum(2)
 
 
 def hash_set(members: Bool[Tensor, "row element"], *numbers: Int[Tensor, " row"]) -> Int[Tensor, "row 2"]:

@@ -25,7 +25,7 @@ def precise(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def moved(tensor: Tensor, device: torch.device | str) -> Tensor:
+def _moved(tensor: Tensor, device: torch.device | str) -> Tensor:
     """A tensor on a device. Copies to an NVIDIA GPU go through pinned memory, and nobody waits for them."""
     if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
         return tensor.pin_memory().to(device, non_blocking=True)
@@ -71,7 +71,7 @@ class State:
         return replace(self, **{name: pick(getattr(self, name), getattr(other, name)) for name in self._row_fields()})
 
     def to(self, device: torch.device | str) -> Self:
-        return replace(self, **{name: moved(tensor, device) for name, tensor in self.tensors().items()})
+        return replace(self, **{name: _moved(tensor, device) for name, tensor in self.tensors().items()})
 
     def tensors(self) -> dict[str, Tensor]:
         """All fields by name, for saving; `type(state)(**tensors)` is the inverse."""
@@ -133,7 +133,7 @@ class Examples(Generic[S]):
 
     def to(self, device: torch.device | str) -> Examples[S]:
         return replace(
-            self, state=self.state.to(device), **{name: moved(each, device) for name, each in self.targets().items()}
+            self, state=self.state.to(device), **{name: _moved(each, device) for name, each in self.targets().items()}
         )
 
     def rows(self, part: slice) -> Examples[S]:
@@ -262,7 +262,7 @@ class Problem(ABC, Generic[S]):
         return None
 
 
-REMEMBER = (
+_REMEMBER = (
     "Training replays solutions without gradients, so such weights would never be trained. Keep plain numbers in the state (the last "
     "actions, say), and let the policy compute what it needs of them."
 )
@@ -273,11 +273,11 @@ def check_weightless(problem: Problem[S], state: S) -> None:
     for name, value in vars(problem).items():
         if isinstance(value, torch.nn.Module | torch.Tensor) and _trainable(value):
             raise ContractError(
-                f"`{type(problem).__name__}.{name}` must not be trainable, got a {type(value).__name__}. {REMEMBER}"
+                f"`{type(problem).__name__}.{name}` must not be trainable, got a {type(value).__name__}. {_REMEMBER}"
             )
     for name, tensor in state.tensors().items():
         if tensor.requires_grad:
-            raise ContractError(f"`{type(state).__name__}.{name}` must not come from trainable weights. {REMEMBER}")
+            raise ContractError(f"`{type(state).__name__}.{name}` must not come from trainable weights. {_REMEMBER}")
 
 
 def _trainable(value: torch.nn.Module | Tensor) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from generated import pages
 from gumbeldore.cli import main
 from gumbeldore.evaluation.method_names import baseline_named, sampler_named
 from gumbeldore.kits.registry import kit_named
+from gumbeldore.solving import Solving
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,7 +22,7 @@ PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"
 WORK = {
     "train": "TrainingRun",
     "imitate": "TrainingRun",
-    "solve": "solve",
+    "solve": "_prepared",
     "evaluate": "evaluate",
     "label": "label_files",
     "check": "check",
@@ -49,6 +51,8 @@ def pretended(asked: list[str], name: str):
         for argument in arguments:
             for file in getattr(argument, "files", ()):
                 assert file.exists() or (ROOT / "tests/data/instances" / file).exists(), file
+        if name == "solve":
+            return Solving([], {}, arguments[1]), []
         return {} if name == "info" else Finished() if name in ("train", "imitate") else 0
 
     return work
@@ -67,6 +71,7 @@ def asked(monkeypatch) -> list[str]:
     done: list[str] = []
     for module, function in WORK.items():
         monkeypatch.setattr(import_module(f"gumbeldore.cli.{module}"), function, pretended(done, module))
+    monkeypatch.setattr("gumbeldore.cli.solve.SolutionFolder.reserved", nullcontext)
     monkeypatch.setattr("gumbeldore.cli.importing._instances", pretended(done, "importing"))
     monkeypatch.setattr("gumbeldore.cli.reproduce._list", pretended(done, "reproduce"))
     monkeypatch.setattr(

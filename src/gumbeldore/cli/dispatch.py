@@ -17,10 +17,10 @@ from gumbeldore.cli.signals import STOPS
 from gumbeldore.cli.usage import COMMANDS, OVERVIEW, WITH_PROBLEM, usage
 from gumbeldore.errors import DEBUG, SettingsError
 
-FILES = {"import": "importing"}
+_FILES = {"import": "importing"}
 """Where the command's name cannot be that of a module."""
 
-NARROW = 40
+_NARROW = 40
 """Columns below which tables and help cannot be laid out; a window may be narrower, and wraps lines then."""
 
 
@@ -32,9 +32,9 @@ def prepared() -> list[str]:
     os.environ["MPLBACKEND"] = "agg"  # pictures go into files, whatever a notebook has left there
     columns = os.environ.get("COLUMNS", "")
     with suppress(OSError, ValueError):
-        wide = int(columns) if columns else os.get_terminal_size(sys.stdout.fileno()).columns or NARROW
-        if wide < NARROW:
-            os.environ["COLUMNS"] = str(NARROW)
+        wide = int(columns) if columns else os.get_terminal_size(sys.stdout.fileno()).columns or _NARROW
+        if wide < _NARROW:
+            os.environ["COLUMNS"] = str(_NARROW)
     return sys.argv[1:]
 
 
@@ -62,7 +62,7 @@ def chosen(arguments: list[str]) -> Callable[[], int | None]:
 def _command(name: str) -> Callable[[list[str]], int | None]:
     """The function of a command. From here on a signal raises, so that what was done is kept."""
     gc.disable()  # what modules make stays
-    module = importlib.import_module(f"gumbeldore.cli.{FILES.get(name, name)}")
+    module = importlib.import_module(f"gumbeldore.cli.{_FILES.get(name, name)}")
     gc.freeze()
     gc.enable()
     STOPS.set(STOPS.raised)

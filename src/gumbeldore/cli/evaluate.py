@@ -8,27 +8,20 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import tyro
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from gumbeldore.cli.evaluate_table import show
 from gumbeldore.cli.problem_argument import take_entry
 from gumbeldore.errors import GumbeldoreError
 from gumbeldore.evaluation import Evaluation, PolicyMethod, Report
 from gumbeldore.evaluation.comparing import Comparison
 from gumbeldore.evaluation.method_names import BASELINES, SAMPLERS
-from gumbeldore.evaluation.tables import HEADINGS, caption, shown
 from gumbeldore.kits.kit import Kit
 from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.parallel.devices import bounded
 from gumbeldore.runs.bars import counter
-
-WIDE = 120
-"""Columns of a window in which a row fits into one line."""
-NARROW = ("method", "mean\ncost", "gap in %\n(95 %)", "difference\nin % (95 %)", "sec-\nonds", "evalu-\nations")
-"""`HEADINGS` in any other."""
 
 
 @dataclass(frozen=True)
@@ -122,18 +115,3 @@ def _run(evaluation: Evaluation, settings: EvaluateSettings, console: Console) -
                 soft_wrap=True,
             )
         raise
-
-
-def show(report: Report, console: Console) -> None:
-    """A table for each set, and one over all; in a narrow window with intervals below their means."""
-    wide = console.width >= WIDE
-    for name, rows in report.tables.items():
-        table = Table(title=name, caption=caption(name, report), caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        table.collapse_padding = not wide
-        method, *others = HEADINGS if wide else NARROW
-        table.add_column(method, overflow="fold")
-        for heading in others:
-            table.add_column(heading, justify="right", no_wrap=True)
-        for row in rows:
-            table.add_row(*(text if wide else text.replace(" (", "\n(") for text in shown(row, report)))
-        console.print(table)

@@ -30,12 +30,12 @@ class GenerateSettings(Generic[R]):
 def command(arguments: list[str]) -> None:
     """gumbeldore generate PROBLEM"""
     entry, arguments = take_entry("generate", arguments)
-    shape, about = options(entry.kit)
+    shape, about = _options(entry.kit)
     settings = tyro.cli(shape, args=arguments, prog=f"gumbeldore generate {entry.name}", description=about)
     generate(entry.kit, settings)
 
 
-def options(kit: Kit) -> tuple[Any, str]:
+def _options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore generate` for one problem, and their description."""
     kit.need("instance files", "instances")
     recipe = kit.need("generators of random instances", "generator")

@@ -8,7 +8,7 @@ from gumbeldore.errors import SettingsError
 from gumbeldore.runs.choosing import chosen_with_labels
 from gumbeldore.runs.run import TrainingRun
 
-ABOUT = """Train {summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.
+_ABOUT = """Train {summary} on expert solutions: --labels FILE.npz [FILE.npz ...], made by `gumbeldore label`.
 
 The size of the problem is that of the labels; validation instances are generated. What concerns sampling (training.instances, ...) is not used."""
 
@@ -29,5 +29,5 @@ def command(arguments: list[str]) -> None:
     if not choice.labels and not {"--help", "-h"} & set(rest):
         what = f"Name labels to learn from: gumbeldore imitate {entry.name} --labels FILE.npz. `gumbeldore label` makes them."
         raise SettingsError(f"{early.folder} holds no supervised run to resume." if early.resume else what)
-    settings = run_settings("imitate", entry, early, rest, choice.settings, ABOUT.format(summary=entry.summary))
+    settings = run_settings("imitate", entry, early, rest, choice.settings, _ABOUT.format(summary=entry.summary))
     TrainingRun(entry, settings, early.folder, options_of(early, choice.start), choice.labels).finish()

@@ -52,7 +52,7 @@ def _policy(settings: ImportSettings, console: Console) -> None:
 def _instances(settings: ImportSettings, console: Console) -> None:
     with console.status("reading and verifying"):
         sets = import_instances(settings.file)
-    files = {settings.out if len(sets) == 1 else sized(settings.out, each): each for each in sets}
+    files = {settings.out if len(sets) == 1 else _sized(settings.out, each): each for each in sets}
     for path in files:
         _free(path)
     for path, each in files.items():
@@ -65,7 +65,7 @@ def _instances(settings: ImportSettings, console: Console) -> None:
         console.print(f"Wrote {path}: {len(each)} {each.kind.name} instances {solved}.", highlight=False, soft_wrap=True)
 
 
-def sized(path: Path, instances: InstanceSet) -> Path:
+def _sized(path: Path, instances: InstanceSet) -> Path:
     """A name that tells the size of its instances: labels.npz becomes labels-15x10.npz."""
     sizes = [str(value) for value in instances.kind.size(instances.arrays).values() if isinstance(value, int)]
     return path.with_name(f"{path.stem}-{'x'.join(sizes)}{path.suffix}")

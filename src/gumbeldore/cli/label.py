@@ -40,11 +40,11 @@ class LabelSettings(Generic[R]):
 def command(arguments: list[str]) -> None:
     """gumbeldore label PROBLEM"""
     entry, arguments = take_entry("label", arguments)
-    shape, about = options(entry.kit)
+    shape, about = _options(entry.kit)
     label_files(entry.kit, tyro.cli(shape, args=arguments, prog=f"gumbeldore label {entry.name}", description=about))
 
 
-def options(kit: Kit) -> tuple[Any, str]:
+def _options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore label` for one problem, and their description."""
     kit.need("instance files", "instances")
     recipe, solvers = kit.need("generators of random instances", "generator"), kit.need("solvers to label with", "experts")

@@ -10,7 +10,7 @@ from gumbeldore.cli.signals import STOPS
 from gumbeldore.errors import GumbeldoreError, foreign_fault
 from gumbeldore.start import STOPPED
 
-TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
+_TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
 """How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
 
 
@@ -33,7 +33,7 @@ class Outcome:
         elif isinstance(error, KeyboardInterrupt):
             print("Stopped.", file=sys.stderr)
             self.code = STOPS.code
-        elif isinstance(error, Exception) and (reason := reason_of(error)):
+        elif isinstance(error, Exception) and (reason := _reason_of(error)):
             _show(reason)
             self.code = 2
         else:
@@ -41,13 +41,13 @@ class Outcome:
         return True
 
 
-def reason_of(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """What a user should know and can mend; nothing for a fault of ours."""
     if isinstance(error, GumbeldoreError):
         return str(error)
     if isinstance(error, OSError) and error.errno is not None:
         return f"{error.filename or 'A file'}: {(error.strerror or '').lower()}."
-    torch_says = isinstance(error, RuntimeError | TypeError) and any(sign in str(error) for sign in TOO_LARGE)
+    torch_says = isinstance(error, RuntimeError | TypeError) and any(sign in str(error) for sign in _TOO_LARGE)
     if torch_says or isinstance(error, MemoryError | OverflowError):
         return "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
     return "" if isinstance(error, OSError) else foreign_fault(error)

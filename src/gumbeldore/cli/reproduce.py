@@ -15,10 +15,10 @@ from rich.table import Table as Grid
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.files import check_writable, locked
 from gumbeldore.reproduction import EXPERIMENTS, Experiment, Plan, Table
+from gumbeldore.reproduction.costs import Cost
 from gumbeldore.reproduction.estimates import Estimates, described, hours
-from gumbeldore.reproduction.figures import draw
-from gumbeldore.reproduction.results import comma_separated, markdown, write
-from gumbeldore.reproduction.steps import Evaluate, Imitate, Train
+from gumbeldore.reproduction.reproducing import reproduced
+from gumbeldore.reproduction.steps import Evaluate
 from gumbeldore.reproduction.workshop import Workshop
 
 
@@ -65,23 +65,7 @@ def reproduce(what: str, settings: ReproduceSettings, console: Console | None = 
     check_writable(folder, "--folder")
     check_writable(trained, "--trained")
     with locked(folder):
-        return _done(experiment, plan, workshop, settings.scale)
-
-
-def _done(experiment: Experiment, plan: Plan, workshop: Workshop, scale: str) -> list[Table]:
-    """Step after step, then the files."""
-    for number, step in enumerate(plan.steps, 1):
-        workshop.console.rule(f"{number} of {len(plan.steps)}: {step.name}{' (done)' if workshop.done(step) else ''}")
-        workshop.do(step)
-    tables = experiment.tables(plan, workshop.results(plan.steps))
-    folder, caption = workshop.folder, _caption(plan, workshop)
-    text = markdown(experiment.title, caption, tables, _work(plan, workshop))
-    write(folder / "table.md", text)
-    write(folder / "table.csv", comma_separated(tables, scale))
-    draw(folder / "figure.png", f"{experiment.title} (scale {scale})", [table for table in tables if table.drawn])
-    workshop.console.print(text, markup=False, highlight=False)
-    workshop.console.print(f"Wrote table.csv, table.md and figure.png into {folder}.", highlight=False, soft_wrap=True)
-    return tables
+        return reproduced(experiment, plan, workshop, settings.scale)
 
 
 def _given(texts: tuple[str, ...]) -> dict[str, str]:
@@ -92,42 +76,21 @@ def _given(texts: tuple[str, ...]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def _caption(plan: Plan, workshop: Workshop) -> str:
-    if not workshop.given:
-        return plan.caption
-    instead = ", ".join(f"{Path(policy).name} for {name}" for name, policy in workshop.given.items())
-    return f"{plan.caption} Policies that were not trained for this, but given: {instead}."
-
-
-def _work(plan: Plan, workshop: Workshop) -> list[tuple[str, ...]]:
-    """What every step took. The hours of a run that goes on are counted with its first step and its second."""
-    rows = list[tuple[str, ...]]()
-    for step in plan.steps:
-        pace = ""
-        if isinstance(step, Train | Imitate) and (lines := workshop.metrics(step)):
-            spent = sum(value for line in lines for name, value in line.items() if name.startswith("seconds_"))
-            pace = f"{spent / len(lines):.1f}"
-        rows.append((step.name, described(step), hours(workshop.seconds(step)), pace))
-    return rows
-
-
 def _show(experiment: Experiment, plan: Plan, workshop: Workshop, console: Console) -> None:
     """The plan, before it starts."""
-    estimates = Estimates(plan, workshop)
+    estimates, total = Estimates(plan, workshop), Cost()
     grid = Grid("step", "what", "cost here", "one GPU", "", box=SIMPLE_HEAD, pad_edge=False)
-    total = gpu = 0.0
     for step in plan.steps:
         cost = estimates.of(step)
-        here = cost.core_seconds / max(1, workshop.workers)
-        total, gpu = total + here, gpu + cost.gpu_seconds
+        total += cost
         on_gpu = hours(cost.gpu_seconds) if cost.operations else ""
         state = "done" if workshop.done(step) and not isinstance(step, Evaluate) else ""
-        grid.add_row(step.name, described(step), hours(here), on_gpu, state)
+        grid.add_row(step.name, described(step), hours(cost.core_seconds / max(1, workshop.workers)), on_gpu, state)
     console.print(f"[bold]{experiment.title}[/bold]. The paper: {experiment.claim}.", highlight=False)
     console.print(plan.caption, highlight=False)
     console.print(grid)
     console.print(
-        f"Estimated from the network's operations: {hours(total)} with {max(1, workshop.workers)} processes here, {hours(gpu)} of networks on one RTX A5000 at a quarter "
+        f"Estimated from the network's operations: {hours(total.core_seconds / max(1, workshop.workers))} with {max(1, workshop.workers)} processes here, {hours(total.gpu_seconds)} of networks on one RTX A5000 at a quarter "
         f"of its peak. Files in {workshop.folder}, trainings in {workshop.trained}.",
         highlight=False,
         soft_wrap=True,

@@ -24,7 +24,7 @@ from gumbeldore.solving.running import Better, Failure, Solving
 from gumbeldore.solving.saving import SolutionFolder, as_json
 from gumbeldore.start import STOPPED
 
-MANY = 4
+_MANY = 4
 """From so many instances on it is worth starting processes."""
 
 
@@ -75,7 +75,7 @@ def _prepared(
     missing = {job.file: fault for job, fault in unsolvable(jobs, effort, faults, named=settings.policy is not None)}
     failures += [Failure(file, fault) for file, fault in missing.items()]
     jobs = [settings.begun(job, folder) for job in jobs if job.file not in missing]
-    workers = 0 if settings.workers is None and len(jobs) < MANY else pick_workers(settings.workers, settings.device)
+    workers = 0 if settings.workers is None and len(jobs) < _MANY else pick_workers(settings.workers, settings.device)
     solving = Solving(jobs, policies, effort, workers=workers)
     alone = [f"{fault} Local search works alone." for kit, fault in faults.items() if any(j.kit.name == kit for j in jobs)]
     slow = [slow_note(policy) for policy in policies.values() if isinstance(policy, Network)]

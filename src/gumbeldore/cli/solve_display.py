@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from gumbeldore.solving.results import number
 from gumbeldore.solving.running import Better, Event, Failure, Solving
 
-LINES = 4
+_LINES = 4
 """Up to so many instances every better solution is a line of its own."""
 
 
@@ -21,7 +21,7 @@ class Display(Progress):
     """A bar that asks how far things are whenever it is drawn. Ctrl-C ends what is shown, if there are solutions already."""
 
     def __init__(self, solving: Solving, console: Console) -> None:
-        self.solving, self.lines, self.stopped = solving, len(solving.jobs) <= LINES, False
+        self.solving, self.lines, self.stopped = solving, len(solving.jobs) <= _LINES, False
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),

@@ -14,13 +14,13 @@ from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.results import Result, cost_of, mean_cost, mean_gap, number
 from gumbeldore.solving.running import Failure
 
-SHOWN = 50
+_SHOWN = 50
 """Rows of a table."""
 
 
 def show_notes(console: Console, notes: Sequence[str | None], jobs: Sequence[Job]) -> None:
     """What a user should know before anything is solved: about the jobs, and in general."""
-    about_jobs = [f"{job.name}: {note}" for job in jobs[:SHOWN] for note in job.given.notes]
+    about_jobs = [f"{job.name}: {note}" for job in jobs[:_SHOWN] for note in job.given.notes]
     for note in filter(None, [*about_jobs, *notes]):
         console.print(escape(note), highlight=False, soft_wrap=True)
 
@@ -34,16 +34,16 @@ def show_results(console: Console, results: Sequence[Result]) -> None:
     table.add_column("instance", overflow="fold", min_width=8)
     for head in ["cost" if cost == "cost" or len(cost) > 12 else cost, *heads]:
         table.add_column(head, justify="right", min_width=max(map(len, head.split())))
-    for place, each in enumerate(results[:SHOWN]):
+    for place, each in enumerate(results[:_SHOWN]):
         table.add_row(*_row(each, place, several))
     console.print(table)
-    if len(results) > SHOWN:
-        console.print(f"... and {len(results) - SHOWN} more.", highlight=False)
+    if len(results) > _SHOWN:
+        console.print(f"... and {len(results) - _SHOWN} more.", highlight=False)
     if len(results) == 1 and several:
         _show_shares(console, results[0])
     for line in filter(None, (mean_cost(results), mean_gap(results))):
         console.print(line, highlight=False)
-    for each in results[:SHOWN]:
+    for each in results[:_SHOWN]:
         for note in each.notes[len(each.job.given.notes) :]:
             console.print(f"{escape(each.name)}: {escape(note)}", highlight=False, soft_wrap=True)
 
@@ -75,7 +75,7 @@ def _show_shares(console: Console, result: Result) -> None:
 
 def show_failures(console: Console, failures: Sequence[Failure]) -> None:
     """One line each."""
-    for failure in failures[:SHOWN]:
+    for failure in failures[:_SHOWN]:
         console.print(f"[red]Error:[/red] {escape(failure.line)}", highlight=False, soft_wrap=True)
-    if len(failures) > SHOWN:
-        console.print(f"... and {len(failures) - SHOWN} more errors.", highlight=False)
+    if len(failures) > _SHOWN:
+        console.print(f"... and {len(failures) - _SHOWN} more errors.", highlight=False)

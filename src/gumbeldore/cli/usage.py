@@ -35,14 +35,14 @@ Start with:
 package.module:KIT (naming a file executes it).
 """
 
-SOLVE = """Usage: gumbeldore solve FILE... | FOLDER [options]     # TSPLIB, CVRPLIB, job shops, points, .npz: guessed
+_SOLVE = """Usage: gumbeldore solve FILE... | FOLDER [options]     # TSPLIB, CVRPLIB, job shops, points, .npz: guessed
        gumbeldore solve PROBLEM [FILE...] [options]  # random instances, or files of it
 
 `gumbeldore solve FILE --help` and `gumbeldore solve PROBLEM --help` list the options.
 Problems: {problems},
 or file.py:KIT, which executes that file."""
 
-OTHERS = """Usage: gumbeldore {command} PROBLEM [options]
+_OTHERS = """Usage: gumbeldore {command} PROBLEM [options]
 
 `gumbeldore {command} PROBLEM --help` lists its options.
 Problems: {problems},
@@ -57,4 +57,4 @@ COMMANDS = ("demo", *WITH_PROBLEM, "new", "status", "report", "import", "policie
 
 def usage(command: str) -> str:
     """How a command is called."""
-    return (SOLVE if command == "solve" else OTHERS).format(command=command, problems=", ".join(problem_names()))
+    return (_SOLVE if command == "solve" else _OTHERS).format(command=command, problems=", ".join(problem_names()))

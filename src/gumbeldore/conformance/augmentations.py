@@ -10,8 +10,8 @@ from gumbeldore.conformance.checked import CheckedProblem, same
 from gumbeldore.conformance.checks import roll_out
 from gumbeldore.problem import Problem, S, replay
 
-COUNT = 5
-TOLERANCE = 1e-4
+_COUNT = 5
+_TOLERANCE = 1e-4
 """Relative; an isometry may round."""
 
 
@@ -19,12 +19,12 @@ def check_augmentations(checked: CheckedProblem[S], initial: S, generator: torch
     """Random solutions of some augmentations, inverse_transform and replayed."""
     problem, few = checked.problem, initial.rows(slice(0, 4)).compact()
     seeds = torch.arange(few.row_count, device=few.device)
-    with checked.when(f"for {COUNT} augmentations"):
-        augmentations = problem.augmentations(few, COUNT, seeds=seeds)
+    with checked.when(f"for {_COUNT} augmentations"):
+        augmentations = problem.augmentations(few, _COUNT, seeds=seeds)
         if augmentations is None:
             return
         rows = few.row_count * augmentations.count
-        if not (1 <= augmentations.count <= COUNT and augmentations.state.row_count == len(augmentations.tag) == rows):
+        if not (1 <= augmentations.count <= _COUNT and augmentations.state.row_count == len(augmentations.tag) == rows):
             raise checked.fault(
                 "augmentations", "returned another number of rows", "Return `count` rows for each instance, in order."
             )
@@ -36,7 +36,7 @@ def check_augmentations(checked: CheckedProblem[S], initial: S, generator: torch
         run = roll_out(checked, augmentations.state, generator)
         own = few.rows(torch.arange(few.row_count, device=few.device).repeat_interleave(augmentations.count))
         actions = problem.inverse_transform(own, augmentations.tag, run.actions)
-        if not bool(worth_the_same(problem, augmentations.state, run.actions, own, actions).all()):
+        if not bool(_worth_the_same(problem, augmentations.state, run.actions, own, actions).all()):
             raise checked.fault(
                 "inverse_transform",
                 "gave solutions that are not complete, or are worth something else, as solutions of the instance",
@@ -53,14 +53,14 @@ def check_reencoded(checked: CheckedProblem[S], initial: S, generator: torch.Gen
         run = roll_out(checked, few, generator)
         done = problem.done(run.levels[-1])
         few, actions = few.rows(done.nonzero().squeeze(1)).compact(), run.actions[done]
-        for seed in range(COUNT if len(actions) else 0):
+        for seed in range(_COUNT if len(actions) else 0):
             form = problem.reencoded(few, actions, seeds=torch.arange(len(actions), device=few.device) + 1000 * seed)
-            if not bool(worth_the_same(problem, few, actions, form.state, form.actions, or_more=True).all()):
+            if not bool(_worth_the_same(problem, few, actions, form.state, form.actions, or_more=True).all()):
                 raise checked.fault(
                     "reencoded", "gave solutions that are not complete, or worse", "It may only write them down otherwise."
                 )
             back = problem.inverse_transform(few, form.tag, form.actions)
-            if not bool(worth_the_same(problem, form.state, form.actions, few, back).all()):
+            if not bool(_worth_the_same(problem, form.state, form.actions, few, back).all()):
                 raise checked.fault(
                     "reencoded",
                     "gave solutions that, inverse_transform, are not complete or are worth something else",
@@ -68,7 +68,7 @@ def check_reencoded(checked: CheckedProblem[S], initial: S, generator: torch.Gen
                 )
 
 
-def worth_the_same(
+def _worth_the_same(
     problem: Problem[S],
     state: S,
     actions: Int[Tensor, "row depth"],
@@ -81,6 +81,6 @@ def worth_the_same(
     ends = [replay(problem, s, a, (a >= 0).sum(1)) for s, a in ((state, actions), (other, others))]
     done, also = (problem.done(end) for end in ends)
     claimed, worth = (problem.objective(end) for end in ends)
-    gain, small = worth - claimed, TOLERANCE * claimed.abs().clamp(min=1)
+    gain, small = worth - claimed, _TOLERANCE * claimed.abs().clamp(min=1)
     close = (gain >= -small) & (or_more | (gain <= small))
     return (done == also) & (close | ~done)

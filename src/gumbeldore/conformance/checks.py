@@ -14,7 +14,7 @@ from gumbeldore.conformance.checked import CheckedProblem, difference, form, pro
 from gumbeldore.errors import ContractError
 from gumbeldore.problem import Examples, Problem, S, check_weightless, replay
 
-MAX_LEVELS = 8
+_MAX_LEVELS = 8
 """Depths of a roll-out at which the costlier checks are made."""
 
 
@@ -32,9 +32,9 @@ class RollOut(Generic[S]):
 
     @property
     def some_levels(self) -> list[S]:
-        """At most `MAX_LEVELS` of the levels, the first and the last among them."""
+        """At most `_MAX_LEVELS` of the levels, the first and the last among them."""
         last = len(self.levels) - 1
-        return [self.levels[i] for i in sorted({round(last * k / (MAX_LEVELS - 1)) for k in range(MAX_LEVELS)})]
+        return [self.levels[i] for i in sorted({round(last * k / (_MAX_LEVELS - 1)) for k in range(_MAX_LEVELS)})]
 
 
 def check_dead_end_objective(checked: CheckedProblem[S]) -> None:
@@ -271,7 +271,7 @@ def check_examples(checked: CheckedProblem[S], run: RollOut[S], generator: torch
     solved = (~run.dead & (run.lengths > 0)).nonzero().squeeze(1)
     if len(solved) == 0:
         return
-    for _ in range(MAX_LEVELS):
+    for _ in range(_MAX_LEVELS):
         index = solved[random_integers((len(run.dead),), generator, solved.device, below=len(solved))]
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from gumbeldore.conformance.checked import CheckedProblem, random_legal, same
 from gumbeldore.problem import S
 
-FIX = "The key must contain all that decides about the future: what is left to do and where one stands."
+_FIX = "The key must contain all that decides about the future: what is left to do and where one stands."
 
 
 def check_key(checked: CheckedProblem[S], initial: S, rows: int, generator: torch.Generator) -> None:
@@ -72,7 +72,7 @@ def _compare(checked: CheckedProblem[S], left: S, right: S, generator: torch.Gen
         raise checked.fault(
             "key",
             f"is equal for rows whose rewards differ: a continuation gains {gain[row]:.6g} or {twin_gain[row]:.6g} on another",
-            FIX,
+            _FIX,
         )
 
 
@@ -83,7 +83,7 @@ def _continue(
     for _ in range(checked.horizon(left) + 1):
         done, mask = checked.done(left), checked.mask(left)
         if not (same(done, checked.done(right)) and same(mask[~done], checked.mask(right)[~done])):
-            raise checked.fault("key", "is equal for rows whose masks or ends differ, now or later", FIX)
+            raise checked.fault("key", "is equal for rows whose masks or ends differ, now or later", _FIX)
         ended, action = done | ~mask.any(1), random_legal(mask, generator)
         if bool(ended.all()):
             break

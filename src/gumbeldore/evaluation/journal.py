@@ -16,7 +16,7 @@ from typing import Any
 from gumbeldore.evaluation.methods import Answer, Method, Point
 from gumbeldore.files import write_atomically
 
-FORMAT = "gumbeldore-answers-1"
+_FORMAT = "gumbeldore-answers-1"
 
 Key = tuple[str, int]  # the digest of an instance, the seed
 
@@ -28,7 +28,7 @@ class Journal:
         plain = "".join(letter if letter.isalnum() or letter in "-.=" else "-" for letter in method.name)[:60]
         found = sorted(folder.glob(f"*{method.digest[:16]}.jsonl"))
         self.path = found[0] if found else folder / f"{plain}-{method.digest[:16]}.jsonl"
-        self.header = {"format": FORMAT, "method": method.digest, "identity": method.identity}
+        self.header = {"format": _FORMAT, "method": method.digest, "identity": method.identity}
         self.damaged = 0  # lines that were not taken
         self._lines: dict[Key, str] = {}
         if self.path.exists():

@@ -18,8 +18,8 @@ from gumbeldore.solving import solve_jobs
 from gumbeldore.solving.effort import PARTS, Effort
 from gumbeldore.solving.jobs import Job
 
-ALL = "all"
-FORM = re.compile(r"(?P<parts>[a-z+-]+):(?P<seconds>[\d.]+)s")
+_ALL = "all"
+_FORM = re.compile(r"(?P<parts>[a-z+-]+):(?P<seconds>[\d.]+)s")
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class PartsMethod(Method):
 
 
 def effort_named(text: str) -> Effort:
-    found = FORM.fullmatch(text)
-    names = None if found is None or found["parts"] == ALL else tuple(found["parts"].split("+"))
+    found = _FORM.fullmatch(text)
+    names = None if found is None or found["parts"] == _ALL else tuple(found["parts"].split("+"))
     if found is None or not set(names or ()) <= set(PARTS):
         raise SettingsError(
-            f"`parts` must be {ALL} or some of {', '.join(PARTS)}, and seconds, as in policy+local-search:10s, got {text!r}."
+            f"`parts` must be {_ALL} or some of {', '.join(PARTS)}, and seconds, as in policy+local-search:10s, got {text!r}."
         )
     return Effort(time_limit=float(found["seconds"]), parts=names)  # type: ignore[arg-type]

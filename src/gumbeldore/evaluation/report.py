@@ -13,7 +13,7 @@ from gumbeldore.errors import require
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.evaluation.statistics import Estimate, bootstrap_mean, gaps, paired_difference, standard_error
 
-UNKNOWN = Estimate(nan, nan, nan)
+_UNKNOWN = Estimate(nan, nan, nan)
 BEST_FOUND = "the best cost found by any of these methods"
 ALL_SETS = "all sets"
 
@@ -153,9 +153,9 @@ def _row(cell: Cell, reference: Reference, compared: Cell) -> Row:
     repeats, count = len(cell.results), len(reference.costs)
     if cell.failures:
         failure = f"no answer to {len(cell.failures)} of {repeats * count}: {cell.failures[0]}"
-        return Row(cell.named, cell.method, count, repeats, nan, UNKNOWN, nan, UNKNOWN, nan, nan, failure)
+        return Row(cell.named, cell.method, count, repeats, nan, _UNKNOWN, nan, _UNKNOWN, nan, nan, failure)
     own = gaps(cell.costs, reference.costs)
-    difference = UNKNOWN
+    difference = _UNKNOWN
     if not compared.failures:
         difference = paired_difference(own.mean(0), gaps(compared.costs, reference.costs).mean(0))
     results = [result for row in cell.results for result in row]

@@ -31,10 +31,10 @@ from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.problem import slices
 from gumbeldore.training.backend import pool
 
-TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 """What a search and the verifier may disagree in, as a fraction: policies see coordinates in single precision."""
 
-PARTS = 8
+_PARTS = 8
 """A set is cut into at least so many pieces, if it has as many instances, so that all processes have something to do."""
 
 
@@ -169,7 +169,7 @@ class Evaluation:
         return sorted(pieces, key=lambda piece: (order[piece.named.name], piece.place))
 
     def _cut(self, named: NamedSet, number: int, seed: int, rows: list[int]) -> list[Piece]:
-        size = min(self.methods[number].together(self.kit, named.instances[rows[0]]), -(-len(named) // PARTS))
+        size = min(self.methods[number].together(self.kit, named.instances[rows[0]]), -(-len(named) // _PARTS))
         parts = slices(len(rows), size)
         return [Piece(named, number, seed, tuple(rows[part]), part.start / len(rows)) for part in parts]
 
@@ -195,7 +195,7 @@ class Evaluation:
                 f"{method.name} gave an infeasible solution of {given.name or 'an instance'}: {verdict.reason}."
             )
         claimed = answer.curve[-1].objective * given.scale if answer.curve else verdict.objective
-        if abs(verdict.objective - claimed) > TOLERANCE * max(1.0, abs(verdict.objective)):
+        if abs(verdict.objective - claimed) > _TOLERANCE * max(1.0, abs(verdict.objective)):
             raise ContractError(
                 f"{method.name} claims {claimed} for {given.name or 'an instance'}, but the solution is worth {verdict.objective}."
             )

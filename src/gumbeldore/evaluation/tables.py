@@ -14,17 +14,17 @@ from gumbeldore.evaluation.statistics import Estimate
 from gumbeldore.files import write_atomically
 
 HEADINGS = ("method", "mean cost", "gap in % (95 % interval)", "difference in % (95 % interval)", "seconds", "evaluations")
-NOTHING = "-"
+_NOTHING = "-"
 
 
 def write_tables(folder: Path, report: Report) -> list[Path]:
     """table.csv, table.json, table.md, answers.csv and curves.csv."""
     texts = {
-        "table.csv": table_csv(report),
-        "table.json": json.dumps(table_json(report), indent=1) + "\n",
-        "table.md": table_markdown(report),
-        "answers.csv": answers_csv(report),
-        "curves.csv": curves_csv(report),
+        "table.csv": _table_csv(report),
+        "table.json": json.dumps(_table_json(report), indent=1) + "\n",
+        "table.md": _table_markdown(report),
+        "answers.csv": _answers_csv(report),
+        "curves.csv": _curves_csv(report),
     }
     for name, text in texts.items():
         _write(folder / name, text)
@@ -59,7 +59,7 @@ def record(row: Row, report: Report) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in plain.items()}
 
 
-def table_json(report: Report) -> dict[str, Any]:
+def _table_json(report: Report) -> dict[str, Any]:
     """All rows and curves."""
     curves = [
         {"set": c.named, "method": c.method, "evaluations": c.evaluations.tolist(), "gap": c.gap.tolist()}
@@ -75,11 +75,11 @@ def table_json(report: Report) -> dict[str, Any]:
     }
 
 
-def table_csv(report: Report) -> str:
+def _table_csv(report: Report) -> str:
     return _csv([record(row, report) for rows in report.tables.values() for row in rows])
 
 
-def answers_csv(report: Report) -> str:
+def _answers_csv(report: Report) -> str:
     """One line per answer."""
     lines = []
     sets = {named.name: named for named in report.sets}
@@ -102,7 +102,7 @@ def answers_csv(report: Report) -> str:
     return _csv(lines)
 
 
-def curves_csv(report: Report) -> str:
+def _curves_csv(report: Report) -> str:
     lines = [
         {"set": curve.named, "method": curve.method, "round": index + 1, "evaluations": float(evaluations), "gap": float(gap)}
         for curve in report.curves
@@ -121,7 +121,7 @@ def _csv(records: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def table_markdown(report: Report) -> str:
+def _table_markdown(report: Report) -> str:
     """A section for each set, and one for all of them."""
     parts = []
     for name, rows in report.tables.items():
@@ -149,14 +149,14 @@ def shown(row: Row, report: Report) -> tuple[str, ...]:
         row.method,
         _cost(row.cost),
         _percent(row.gap, error=row.gap_error),
-        NOTHING if row.method == report.against else _percent(row.difference, "+"),
+        _NOTHING if row.method == report.against else _percent(row.difference, "+"),
         f"{row.seconds:.3f}" if row.seconds >= 0.001 else "< 0.001",
-        f"{row.evaluations:.0f}" if row.evaluations else NOTHING,
+        f"{row.evaluations:.0f}" if row.evaluations else _NOTHING,
     )
 
 
 def _cost(cost: float) -> str:
-    return (f"{cost:.4f}" if abs(cost) < 1000 else f"{cost:.1f}") if isfinite(cost) else NOTHING
+    return (f"{cost:.4f}" if abs(cost) < 1000 else f"{cost:.1f}") if isfinite(cost) else _NOTHING
 
 
 def _percent(estimate: Estimate, sign: str = "", error: float = nan) -> str:

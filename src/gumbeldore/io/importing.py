@@ -24,7 +24,7 @@ from gumbeldore.kits.registry import kit_named, kit_names
 from gumbeldore.policy import Network
 
 BEST, CURRENT = "best_model_weights", "model_weights"
-TOLERANCE = (
+_TOLERANCE = (
     1e-3  # how far the stated cost of a solution may be off, as a fraction: some files were computed in single precision
 )
 
@@ -158,5 +158,5 @@ def _check_costs(instances: InstanceSet, group: list[PublishedInstance]) -> None
     """The solutions must be worth what the file says."""
     assert instances.labels is not None
     for number, (one, objective) in enumerate(zip(group, instances.labels.objective, strict=True)):
-        if isinstance(one.cost, int | float) and not abs(one.cost + objective) <= TOLERANCE * max(1.0, abs(objective)):
+        if isinstance(one.cost, int | float) and not abs(one.cost + objective) <= _TOLERANCE * max(1.0, abs(objective)):
             raise SettingsError(f"the solution of instance {number} costs {-objective:.6g}, but the file says {one.cost:.6g}.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
 
-NUMBERS = "biuf"  # kinds of numpy types that arrays may hold: booleans and numbers
+_NUMBERS = "biuf"  # kinds of numpy types that arrays may hold: booleans and numbers
 
 
 def read_pickle(path: Path) -> Any:
@@ -35,7 +35,7 @@ def read_pickle(path: Path) -> Any:
 class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The only way in which a pickle gets hold of a function or a class."""
-        if (known := ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))) is not None:
+        if (known := _ALLOWED.get((module.replace("numpy._core", "numpy.core"), name))) is not None:
             return known
         raise pickle.UnpicklingError(f"it names `{module}.{name}`, which data do not need. Do not trust this file.")
 
@@ -65,7 +65,7 @@ class _Type:
     def __init__(self, name: Any, *flags: Any) -> None:
         self.order = "="
         self.type = np.dtype(name) if isinstance(name, str) and len(name) <= 3 else np.dtype(object)
-        if self.type.kind not in NUMBERS:
+        if self.type.kind not in _NUMBERS:
             raise pickle.UnpicklingError(f"it holds an array of {str(name)[:40]!r}, not of numbers")
 
     def __setstate__(self, state: Any) -> None:
@@ -114,7 +114,7 @@ def _encoded(text: Any, encoding: Any) -> bytes:
     return text.encode("latin1")
 
 
-ALLOWED: dict[tuple[str, str], _Only] = {
+_ALLOWED: dict[tuple[str, str], _Only] = {
     ("numpy.core.multiarray", "_reconstruct"): _Only(lambda *_: _Array()),
     ("numpy.core.numeric", "_frombuffer"): _Only(_from_buffer),
     ("numpy.core.multiarray", "scalar"): _Only(_scalar),

@@ -19,7 +19,7 @@ from gumbeldore.files import write_atomically
 from gumbeldore.kits import registry as finding
 from gumbeldore.policy import Network
 
-FORMAT = "gumbeldore-1"
+_FORMAT = "gumbeldore-1"
 POLICY = "policy.safetensors"  # what the file is called in the folder of a run
 HASH = "sha256"  # in the header: of the file as it is without this entry
 
@@ -29,7 +29,7 @@ def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
 
     The same weights give the same bytes, with the same version of the package.
     """
-    header = {"format": FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **_version(), **metadata}
+    header = {"format": _FORMAT, "policy": type(policy).__name__, "config": json.dumps(policy.config), **_version(), **metadata}
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in policy.state_dict().items()}
     entries, data = _split(save(weights, metadata=header))
     entries["__metadata__"][HASH] = hashlib.sha256(_joined(entries, data)).hexdigest()
@@ -47,7 +47,7 @@ def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> 
             f"For a class of your own call `load_policy(path, policy_class=...)`."
         )
     policy = _built(network, config_of(header, path, network), path)
-    put_weights(policy, weights, path)
+    _put_weights(policy, weights, path)
     return policy.eval()
 
 
@@ -83,7 +83,7 @@ def _built(network: type[Network], config: Mapping[str, Any], path: str | Path) 
         raise CheckpointError(f"`config` in the header of {path} does not fit {network.__name__}: {reason}") from error
 
 
-def put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str | Path) -> None:
+def _put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str | Path) -> None:
     """Gives a policy the weights of a file; an error that says what does not fit, if something does not."""
     own, weights = policy.state_dict(), policy.upgraded_weights(weights)
     faults = {
@@ -117,11 +117,11 @@ def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, s
     header: dict[str, str] = entries.get("__metadata__", {})
     if (digest := header.pop(HASH, None)) and digest != hashlib.sha256(_joined(entries, data)).hexdigest():
         raise CheckpointError(f"{path} is damaged: its content does not match its checksum.")
-    if (form := header.get("format")) != FORMAT:
-        newer = isinstance(form, str) and form.startswith(FORMAT.rstrip("1"))
+    if (form := header.get("format")) != _FORMAT:
+        newer = isinstance(form, str) and form.startswith(_FORMAT.rstrip("1"))
         fix = " A newer version of gumbeldore wrote it: pip install --upgrade gumbeldore." if newer else ""
         raise CheckpointError(
-            f"{path} is not a policy that this version can read: its format is {form!r}, not {FORMAT!r}.{fix}"
+            f"{path} is not a policy that this version can read: its format is {form!r}, not {_FORMAT!r}.{fix}"
         )
     return weights, header
 

@@ -16,8 +16,8 @@ from gumbeldore.kits.kit import Format, Instance
 HEAD = 65_536
 """As much of a file as is looked at to guess its format."""
 
-CONTROL = re.compile(r"[\x00-\x08\x0e-\x19\x1b-\x1f\x7f]")  # characters that no text has; an old end-of-file mark may be there
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x19\x1b-\x1f\x7f]")  # characters that no text has; an old end-of-file mark may be there
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)", re.ASCII | re.IGNORECASE)
 
 
 def decoded(data: bytes, whole: bool = True) -> str | None:
@@ -29,7 +29,7 @@ def decoded(data: bytes, whole: bool = True) -> str | None:
     for encoding in ("utf-16",) if marked else ("utf-8-sig", "cp1252"):
         with suppress(UnicodeDecodeError):
             text = codecs.getincrementaldecoder(encoding)().decode(data, whole)
-            return None if CONTROL.search(text) else text
+            return None if _CONTROL.search(text) else text
     return None
 
 
@@ -47,7 +47,7 @@ def read_text(path: Path) -> str:
     return text
 
 
-def head_lines(head: bytes) -> list[str]:
+def _head_lines(head: bytes) -> list[str]:
     """The lines at the beginning of a file, without a last one that may be cut off; none if it is no text."""
     whole = len(head) < HEAD
     lines = (decoded(head, whole) or "").splitlines()
@@ -55,7 +55,7 @@ def head_lines(head: bytes) -> list[str]:
 
 
 def is_number(token: str) -> bool:
-    return NUMBER.fullmatch(token) is not None
+    return _NUMBER.fullmatch(token) is not None
 
 
 def number(token: str, what: str) -> float:
@@ -82,7 +82,7 @@ def text_format(
     name: str, suffixes: tuple[str, ...], claims: Callable[[list[str]], bool], parse: Callable[[str, str], list[Instance]]
 ) -> Format:
     """A format of text files. `claims` sees the first lines; `parse` gets the text and the file's name without its ending."""
-    return Format(name, suffixes, lambda head: claims(head_lines(head)), partial(_read, parse))
+    return Format(name, suffixes, lambda head: claims(_head_lines(head)), partial(_read, parse))
 
 
 def _read(parse: Callable[[str, str], list[Instance]], path: Path) -> list[Instance]:

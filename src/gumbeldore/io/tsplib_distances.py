@@ -16,8 +16,8 @@ from gumbeldore.io.plane import LARGEST, check_points
 from gumbeldore.io.text import number
 from gumbeldore.io.tsplib import Tsplib
 
-PI = 3.141592  # TSPLIB's own
-RADIUS = 6378.388  # of the earth, in kilometres
+_PI = 3.141592  # TSPLIB's own
+_RADIUS = 6378.388  # of the earth, in kilometres
 
 
 Weights = Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
@@ -58,44 +58,44 @@ class Geographical:
         (north_a, east_a), (north_b, east_b) = self.angles[a].T, self.angles[b].T
         q1, q2, q3 = np.cos(east_a - east_b), np.cos(north_a - north_b), np.cos(north_a + north_b)
         cosine = 0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)
-        return np.where(a == b, 0.0, np.trunc(RADIUS * np.arccos(np.clip(cosine, -1.0, 1.0)) + 1.0))
+        return np.where(a == b, 0.0, np.trunc(_RADIUS * np.arccos(np.clip(cosine, -1.0, 1.0)) + 1.0))
 
 
-def nearest_integer(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nearest_integer(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.floor(values + 0.5)
 
 
-def euclidean(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    return nearest_integer(np.sqrt(x * x + y * y))
+def _euclidean(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _nearest_integer(np.sqrt(x * x + y * y))
 
 
-def rounded_up(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded_up(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.ceil(np.sqrt(x * x + y * y))
 
 
-def pseudo_euclidean(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pseudo_euclidean(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """ATT: rounded, and one more where that has become less."""
     exact = np.sqrt((x * x + y * y) / 10.0)
-    return nearest_integer(exact) + (nearest_integer(exact) < exact)
+    return _nearest_integer(exact) + (_nearest_integer(exact) < exact)
 
 
-def manhattan(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    return nearest_integer(x + y)
+def _manhattan(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _nearest_integer(x + y)
 
 
-def maximum(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.maximum(nearest_integer(x), nearest_integer(y))
+def _maximum(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.maximum(_nearest_integer(x), _nearest_integer(y))
 
 
 PLANAR: dict[str, Rule] = {
-    "EUC_2D": euclidean,
-    "CEIL_2D": rounded_up,
-    "ATT": pseudo_euclidean,
-    "MAN_2D": manhattan,
-    "MAX_2D": maximum,
+    "EUC_2D": _euclidean,
+    "CEIL_2D": _rounded_up,
+    "ATT": _pseudo_euclidean,
+    "MAN_2D": _manhattan,
+    "MAX_2D": _maximum,
 }
-TYPES = (*PLANAR, "GEO", "EXPLICIT")
-TRIANGLES = {  # of a symmetric matrix, columns of one half are rows of the other: which half, and its first diagonal
+_TYPES = (*PLANAR, "GEO", "EXPLICIT")
+_TRIANGLES = {  # of a symmetric matrix, columns of one half are rows of the other: which half, and its first diagonal
     "UPPER_ROW": (np.triu_indices, 1),
     "LOWER_COL": (np.triu_indices, 1),
     "UPPER_DIAG_ROW": (np.triu_indices, 0),
@@ -126,7 +126,7 @@ def places(file: Tsplib) -> Places:
         return Places(projected(angles), Geographical(angles), _note(kind))
     if kind == "EXPLICIT":
         return _explicit(file)
-    raise FormatError(f"EDGE_WEIGHT_TYPE {kind} is not supported, only {', '.join(TYPES)}.")
+    raise FormatError(f"EDGE_WEIGHT_TYPE {kind} is not supported, only {', '.join(_TYPES)}.")
 
 
 def _note(kind: str) -> tuple[str, ...]:
@@ -162,7 +162,7 @@ def radians(points: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "node 2"]:
     degrees = np.trunc(points)
     if (np.abs(degrees) > [90, 180]).any():
         raise FormatError("GEO coordinates must be a latitude in -90 .. 90 and a longitude in -180 .. 180, as degrees.minutes.")
-    return PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0
+    return _PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0
 
 
 def projected(angles: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "node 2"]:
@@ -176,16 +176,16 @@ def projected(angles: Float[np.ndarray, "node 2"]) -> Float[np.ndarray, "node 2"
     first = order[(int(gaps.argmax()) + 1) % len(order)]
     across = east - first + np.where(east < first, 2 * math.pi, 0.0)
     middle = (north.min() + north.max()) / 2
-    return RADIUS * np.stack([across * math.cos(middle), north], 1)
+    return _RADIUS * np.stack([across * math.cos(middle), north], 1)
 
 
 def listed(file: Tsplib, symmetric: bool = True) -> NDArray[np.float64]:
     """A matrix in any of TSPLIB's formats; `symmetric`: it must be, otherwise it need not be."""
     count, kind = file.count("DIMENSION"), file.text("EDGE_WEIGHT_FORMAT").upper()
     words = file.words("EDGE_WEIGHT")
-    if kind != "FULL_MATRIX" and kind not in TRIANGLES:
-        raise FormatError(f"EDGE_WEIGHT_FORMAT {kind} is not supported, only FULL_MATRIX, {', '.join(TRIANGLES)}.")
-    half, diagonal = TRIANGLES.get(kind, (None, 0))
+    if kind != "FULL_MATRIX" and kind not in _TRIANGLES:
+        raise FormatError(f"EDGE_WEIGHT_FORMAT {kind} is not supported, only FULL_MATRIX, {', '.join(_TRIANGLES)}.")
+    half, diagonal = _TRIANGLES.get(kind, (None, 0))
     wanted = count * count if half is None else count * (count + 1 if diagonal == 0 else count - 1) // 2
     if len(words) != wanted:
         raise FormatError(f"EDGE_WEIGHT_SECTION must have {wanted} numbers ({kind} of {count} nodes), got {len(words)}.")

@@ -10,14 +10,14 @@ from gumbeldore.errors import require
 from gumbeldore.files import check_writable, write_atomically
 from gumbeldore.kits.names import kit_names
 
-TEMPLATE = Path(__file__).parent / "template"
+_TEMPLATE = Path(__file__).parent / "template"
 NAME = "template"
 """What the files of the template are called, and what is replaced in them by the name of the kit."""
 
 
 def write_kit(name: str, folder: str | Path | None = None) -> list[Path]:
     """Writes NAME.py with a test and presets into a folder (NAME by default); returns the files, the kit first."""
-    check_name(name)
+    _check_name(name)
     place = Path(name if folder is None else folder)
     files = {
         "template.py": f"{name}.py",
@@ -30,12 +30,12 @@ def write_kit(name: str, folder: str | Path | None = None) -> list[Path]:
     require(not there, f"{', '.join(there[:1])} is there already. Choose another name or --folder.")
     check_writable(place, "--folder")
     for source, target in targets.items():
-        text = _renamed((TEMPLATE / source).read_text(), name)
+        text = _renamed((_TEMPLATE / source).read_text(), name)
         write_atomically(target, lambda path, text=text: path.write_text(text))  # type: ignore[misc]
     return list(targets.values())
 
 
-def check_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """Raises unless a file and a kit can be called so."""
     proper = name.isidentifier() and name.islower() and not keyword.iskeyword(name)
     require(proper, f"A kit's name must be one word of small letters, digits and underscores, got {name!r}.")

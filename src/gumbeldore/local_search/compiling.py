@@ -50,7 +50,7 @@ def code() -> Any:
 
 
 @functools.cache
-def warn_of_definitions() -> None:
+def _warn_of_definitions() -> None:
     """Once: what is not compiled is computed by its definition."""
     logging.getLogger("gumbeldore").warning(
         "What this policy is told of tours or routes is computed without compiled code, some hundred times as slowly. With a C++ compiler (g++ or clang++) installed, "
@@ -62,7 +62,7 @@ def chosen(ours: Callable[..., T], definition: Callable[..., T]) -> Callable[...
     """The compiled code if there is any, otherwise the definition of what it computes."""
     if compiled() is not None:
         return ours
-    warn_of_definitions()
+    _warn_of_definitions()
     return definition
 
 

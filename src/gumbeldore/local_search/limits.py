@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gumbeldore.errors import require
 
-ENDLESS = (1 << 63) - 1
+_ENDLESS = (1 << 63) - 1
 
 
 def limits(work: int | None, seconds: float | None) -> tuple[int, float]:
@@ -12,4 +12,4 @@ def limits(work: int | None, seconds: float | None) -> tuple[int, float]:
     require(work is not None or seconds is not None, "`run` needs `work` or `seconds`, got neither.")
     require(work is None or work >= 0, f"`work` must be at least 0, got {work}.")
     require(seconds is None or seconds >= 0, f"`seconds` must be at least 0, got {seconds}.")
-    return ENDLESS if work is None else min(work, ENDLESS), float("inf") if seconds is None else float(seconds)
+    return _ENDLESS if work is None else min(work, _ENDLESS), float("inf") if seconds is None else float(seconds)

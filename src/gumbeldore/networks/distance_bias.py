@@ -22,7 +22,7 @@ from gumbeldore.networks.routes import RouteFeature, View
 
 WIDEST, NARROWEST = 2.0, 64.0
 """The least and the largest beta, where the unit square is scaled to [-1, 1]^2."""
-RESIDUAL = 0.3
+_RESIDUAL = 0.3
 """Where ReZero scalars begin: at 0 no window would be seen for a while."""
 
 
@@ -55,7 +55,7 @@ class DistanceBias(RouteFeature):
         marker.weight[:, :3] = 0
         for block in blocks:
             assert block.resweight is not None, "Windows need blocks with ReZero."
-            nn.init.constant_(block.resweight, RESIDUAL)
+            nn.init.constant_(block.resweight, _RESIDUAL)
             attention = block.self_attn
             d = attention.in_proj_weight.shape[1]
             size = d // attention.heads

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-GRID = 2**32
+_GRID = 2**32
 """Parts of a unit in which means are computed."""
 
 DISTANCES = 2
@@ -46,9 +46,9 @@ def distances(
 
 def centroid(points: Float[Tensor, "row token 2"], candidates: Bool[Tensor, "row token"]) -> Float[Tensor, "row 2"]:
     """The mean of the candidates, by integers: a sum of floats would be rounded by how many other tokens a row has."""
-    grid = (points * GRID).round().long()
+    grid = (points * _GRID).round().long()
     count = candidates.sum(1, keepdim=True).clamp(min=1)
-    return grid.masked_fill(~candidates[..., None], 0).sum(1).to(points.dtype) / (count * GRID)
+    return grid.masked_fill(~candidates[..., None], 0).sum(1).to(points.dtype) / (count * _GRID)
 
 
 def turned(points: Float[Tensor, "*axes 2"], axis: Float[Tensor, "*#axes 2"]) -> Float[Tensor, "*axes 2"]:

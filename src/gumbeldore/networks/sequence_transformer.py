@@ -76,7 +76,7 @@ class SequencePolicy(Network):
         check_width(self, "step_features", seen.steps.shape[3])
         check_width(self, "whole_features", 0 if seen.whole is None else seen.whole.shape[1])
         rows, sequences, steps = seen.present.shape
-        arranged = arrange(seen.present, seen.groups)
+        arranged = _arrange(seen.present, seen.groups)
         values = seen.steps.flatten(0, 2).index_select(0, arranged.token)
         if seen.whole is not None:
             values = torch.cat([values, seen.whole.index_select(0, arranged.token // (sequences * steps))], 1)
@@ -104,7 +104,7 @@ class SequencePolicy(Network):
         return int(present.sum()) * (token_bytes(self.blocks.blocks, int(present.sum())) + 80)
 
 
-def arrange(present: Bool[Tensor, "row sequence step"], groups: Int[Tensor, "row sequence step"] | None) -> Arranged:
+def _arrange(present: Bool[Tensor, "row sequence step"], groups: Int[Tensor, "row sequence step"] | None) -> Arranged:
     """Lists the steps that are present. Positions count from the end of a sequence, so that what is left looks alike however much is gone."""
     _, sequences, steps = present.shape
     token = present.flatten().nonzero().squeeze(1)

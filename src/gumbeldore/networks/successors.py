@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gumbeldore.networks.segments import Layout
 
-FORBIDDEN = -1e9
+_FORBIDDEN = -1e9
 """The score of a token that cannot follow; finite, so that rows without any target have finite gradients."""
 
 
@@ -34,7 +34,7 @@ def successor_losses(
     `allowed` are the tokens that may follow any other.
     """
     forbidden = torch.eye(scores.shape[1], dtype=torch.bool, device=scores.device)[None] | ~allowed[:, None]
-    log_prob = scores.masked_fill(forbidden, FORBIDDEN).log_softmax(-1)
+    log_prob = scores.masked_fill(forbidden, _FORBIDDEN).log_softmax(-1)
     known = target >= 0
     chosen = log_prob.gather(2, target.clamp(min=0)[..., None]).squeeze(2).masked_fill(~known, 0)
     return -chosen.sum(1) / known.sum(1).clamp(min=1)

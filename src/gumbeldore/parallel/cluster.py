@@ -26,7 +26,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.parallel.pool import Answer, Key, R, T, Worker, WorkerDeath, WorkerPool, attempt, same
 from gumbeldore.parallel.ranks import ranks
 
-LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
 """How often a pool looks for machines that joined."""
 
 
@@ -85,7 +85,7 @@ class Actors(WorkerPool["_Actor", T, R]):
     def _wanted(self) -> int:
         if self._cluster.samplers is not None:
             return self._cluster.samplers
-        if time.monotonic() - self._looked >= LOOK_SECONDS:
+        if time.monotonic() - self._looked >= _LOOK_SECONDS:
             self._looked, self._slots = time.monotonic(), ranks().share(self._cluster.slots(self._ray.nodes()))
         return self._slots
 
@@ -94,10 +94,10 @@ class Actors(WorkerPool["_Actor", T, R]):
 
     def _heard(self, workers: Sequence[_Actor]) -> Sequence[_Actor]:
         if not workers:  # all machines are gone
-            time.sleep(LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)
             return []
         by_reference = {worker.said: worker for worker in workers}
-        said, _ = self._ray.wait(list(by_reference), timeout=LOOK_SECONDS)
+        said, _ = self._ray.wait(list(by_reference), timeout=_LOOK_SECONDS)
         return [by_reference[reference] for reference in said]
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from gumbeldore.errors import require
 
-DEVICES = ("cpu", "cuda", "mps", "xpu")
+_DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 log = logging.getLogger("gumbeldore")
 
@@ -26,10 +26,10 @@ def pick_device(name: str = "auto") -> torch.device:
 def _existing_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        there = device.type in DEVICES and torch.empty(1, device=device).numel() == 1
+        there = device.type in _DEVICES and torch.empty(1, device=device).numel() == 1
     except (RuntimeError, AssertionError, NotImplementedError):  # how torch says that it does not know it or has none
         there = False
-    require(there, f"`device` must be auto, {', '.join(DEVICES)} or one like cuda:0, and be there, got {name!r}.")
+    require(there, f"`device` must be auto, {', '.join(_DEVICES)} or one like cuda:0, and be there, got {name!r}.")
     return device
 
 

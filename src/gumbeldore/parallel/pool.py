@@ -21,7 +21,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Answer = tuple[str, Any]  # what went wrong, or nothing; and the result
 
-ATTEMPTS = 3
+_ATTEMPTS = 3
 """So many workers may die in a row while they start, or at one item, before that is an error."""
 
 READY: Answer = ("", None)
@@ -146,7 +146,7 @@ class WorkerPool(ABC, Generic[W, T, R]):
             run.deaths[worker.task[0]] += not death.with_machine
             count, where = run.deaths[worker.task[0]], f"at {run.name(worker.task[0])}"
             run.waiting.appendleft(worker.task[0])
-        if death.final or count >= ATTEMPTS:
+        if death.final or count >= _ATTEMPTS:
             others = f" So did the {count - 1} before it." if count > 1 else ""
             raise WorkerError(f"A worker process died {where} ({death}).{others}") from None
         log.warning("A worker process died %s (%s). Another one takes its place.", where, death)

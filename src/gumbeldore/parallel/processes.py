@@ -36,10 +36,10 @@ from gumbeldore.parallel.pool import (
 
 __all__ = ["Processes", "WorkerError", "in_order", "in_processes"]
 
-UNGUARDED = 78
+_UNGUARDED = 78
 """The exit code of a process that, while it starts, would start processes itself: its script has no guard."""
 
-GUARD = (
+_GUARD = (
     "its script starts processes wherever it is imported, and so in every process. Put what the script does below a line "
     '`if __name__ == "__main__":`, or set `workers` to 0'
 )
@@ -55,7 +55,7 @@ class Processes(WorkerPool["_Process", T, R]):
     def __init__(self, make: Callable[..., Callable[[T], R]], workers: int, shared: tuple[torch.Tensor, ...] = ()) -> None:
         super().__init__()
         require(workers >= 1, f"`workers` must be at least 1, got {workers}.")
-        self._count, self._make, self._shared = bounded(workers), packed(make), shared
+        self._count, self._make, self._shared = bounded(workers), _packed(make), shared
         with self._closing():
             for _ in range(self._count):
                 self._workers.append(self._start())
@@ -96,12 +96,12 @@ class _Process(Worker):
                 self._process.start()
         except RuntimeError:
             if getattr(current_process(), "_inheriting", False):  # it imports its script, and is about to do what that does
-                sys.exit(UNGUARDED)
+                sys.exit(_UNGUARDED)
             raise
         there.close()
 
     def give(self, item: Any) -> None:
-        data = packed(item)
+        data = _packed(item)
         try:
             if self._make is not None:
                 self.connection.send_bytes(self._make)
@@ -119,8 +119,8 @@ class _Process(Worker):
     def _death(self) -> WorkerDeath:
         self._process.join(5)
         code = self._process.exitcode
-        if code == UNGUARDED and not self.ready:
-            return WorkerDeath(GUARD, final=True)
+        if code == _UNGUARDED and not self.ready:
+            return WorkerDeath(_GUARD, final=True)
         if not self.ready and code is not None and code > 0:
             return WorkerDeath(f"exit code {code}; what it wrote before that says why", final=True)
         return WorkerDeath(f"exit code {code}; -9 often means that memory ran out, -11 that a compiled library crashed")
@@ -161,13 +161,13 @@ def _work(connection: Connection, shared: tuple[torch.Tensor, ...]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     failure, function = "", None
     try:
-        connection.send_bytes(packed(READY))
+        connection.send_bytes(_packed(READY))
         make = connection.recv_bytes()
         while True:
             item = connection.recv_bytes()
             if function is None:
                 failure, function = attempt(lambda: pickle.loads(make)(*shared))
-            connection.send_bytes(packed((failure, None)) if failure else _answer(function, item))
+            connection.send_bytes(_packed((failure, None)) if failure else _answer(function, item))
     except (EOFError, OSError):
         return
 
@@ -175,9 +175,9 @@ def _work(connection: Connection, shared: tuple[torch.Tensor, ...]) -> None:
 def _answer(function: Any, item: bytes) -> bytes:
     answer = attempt(lambda: function(pickle.loads(item)))
     try:
-        return packed(answer)
+        return _packed(answer)
     except WorkerError as error:
-        return packed((str(error), None))
+        return _packed((str(error), None))
 
 
 class _Pickler(pickle.Pickler):
@@ -189,7 +189,7 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def packed(thing: Any) -> bytes:
+def _packed(thing: Any) -> bytes:
     """What goes to a process or comes from it."""
     buffer = io.BytesIO()
     try:

@@ -24,10 +24,10 @@ from gumbeldore.errors import SettingsError, require
 T = TypeVar("T")
 E = TypeVar("E")
 
-KEY = "ranks"
+_KEY = "ranks"
 """In the store of the ranks: how many of them are there."""
 
-MEETINGS = itertools.count()
+_MEETINGS = itertools.count()
 """A process may train more than once, and `torchrun` may start its ranks again: each meeting has keys of its own."""
 
 PATIENCE, TELL = 1800.0, 10.0
@@ -114,12 +114,12 @@ def _meeting(index: int, count: int) -> Any:
     require(bool(host) and port.isdigit(), "Ranks need MASTER_ADDR and MASTER_PORT. Start them with `torchrun`.")
     hosts = index == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     began, told = time.monotonic(), False
-    prefix = f"gumbeldore/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(MEETINGS)}"
+    prefix = f"gumbeldore/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}/{next(_MEETINGS)}"
     store: Any = None
-    while store is None or store.add(KEY, 0) < count:
+    while store is None or store.add(_KEY, 0) < count:
         if store is None and (reached := _reached(host, int(port), hosts)) is not None:
             store = distributed.PrefixStore(prefix, reached)  # type: ignore[attr-defined]
-            store.add(KEY, 1)
+            store.add(_KEY, 1)
             continue
         waited = time.monotonic() - began
         require(waited < PATIENCE, f"The {count} ranks did not meet at {host}:{port} within {PATIENCE:g} s. Are all started?")

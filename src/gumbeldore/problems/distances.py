@@ -9,13 +9,13 @@ from gumbeldore.io.tsplib_distances import PLANAR, Geographical, Planar, Weights
 from gumbeldore.io.tsplib_distances import Matrix as Listed
 from gumbeldore.local_search.distances import Distances, Matrix, Plane
 
-RULES = {rule: name for name, rule in PLANAR.items()}
+_RULES = {rule: name for name, rule in PLANAR.items()}
 
 
 def of_file(weights: Weights, order: Any = slice(None)) -> Distances:
     """By the same rule, to the last digit; `order` says which nodes of the file ours are."""
     if isinstance(weights, Planar):
-        return Plane(weights.points[order], RULES[weights.rule])  # type: ignore[arg-type]
+        return Plane(weights.points[order], _RULES[weights.rule])  # type: ignore[arg-type]
     if isinstance(weights, Geographical):
         return Plane(weights.angles[order], "GEO")
     if isinstance(weights, Listed):

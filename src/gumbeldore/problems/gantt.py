@@ -23,7 +23,7 @@ class Interval(Protocol):
     def job(self) -> int: ...
 
 
-LABELLED = 20
+_LABELLED = 20
 """Up to so many jobs the bars carry their job's number, if they are long enough for it."""
 
 
@@ -43,9 +43,9 @@ def plot_schedule(path: str | Path, schedule: Sequence[Interval], title: str) ->
                 linewidth=0.4,
             )
             for interval in here:
-                if jobs <= LABELLED and interval.end - interval.start > 0.018 * end:
+                if jobs <= _LABELLED and interval.end - interval.start > 0.018 * end:
                     middle = (interval.start + interval.end) / 2
                     axes.text(middle, machine, str(interval.job), ha="center", va="center", fontsize=7)
         axes.axvline(end, color="tab:red", linewidth=2)
-        axes.set(title=title, xlabel="time (bars carry the number of their job)" if jobs <= LABELLED else "time")
+        axes.set(title=title, xlabel="time (bars carry the number of their job)" if jobs <= _LABELLED else "time")
         axes.set(ylabel="machine", yticks=range(machines), xlim=(0, 1.01 * end), ylim=(machines - 0.4, -0.6))

@@ -28,10 +28,10 @@ def augment(points: Float[Tensor, "row point 2"], generator: torch.Generator) ->
     angle = torch.rand(rows, generator=generator).to(points.device) * (2 * math.pi)
     cosine, sine = angle.cos(), angle.sin()
     rotation = torch.stack([torch.stack([cosine, -sine], -1), torch.stack([sine, cosine], -1)], -2)
-    return rescale((points - 0.5) @ rotation.transpose(1, 2) + 0.5)
+    return _rescale((points - 0.5) @ rotation.transpose(1, 2) + 0.5)
 
 
-SMALL = 0.1
+_SMALL = 0.1
 """Of the unit square: what is smaller has coordinates of few digits beside 1."""
 
 ISOMETRIES = 8
@@ -46,12 +46,12 @@ def isometry(points: Float[Tensor, "row point 2"], index: Int[Tensor, " row"]) -
     swap, flip_x, flip_y = (((index >> bit) & 1).bool()[:, None, None] for bit in range(3))
     points = torch.where(swap, points.flip(-1), points)
     low, high = points.amin(1, keepdim=True), points.amax(1, keepdim=True)
-    usual = ((low >= 0) & (high <= 1)).all(-1, keepdim=True) & ((high - low).amax(-1, keepdim=True) >= SMALL)
+    usual = ((low >= 0) & (high <= 1)).all(-1, keepdim=True) & ((high - low).amax(-1, keepdim=True) >= _SMALL)
     both = torch.where(usual, torch.ones_like(low), low + high)
     return torch.where(torch.cat([flip_x, flip_y], -1), both - points, points)
 
 
-def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:
+def _drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:
     """`count` different numbers below `kinds` for each seed, in random order, 0 before all others."""
     noise = mix(seeds[:, None] + mix(torch.arange(1, kinds + 1, device=seeds.device)))
     noise[:, 0] = torch.iinfo(noise.dtype).min
@@ -63,13 +63,13 @@ def drawn_apart(seeds: Int[Tensor, " row"], kinds: int, forms: int, count: int) 
 
     No kind comes again before all others have come as often: kinds differ more than forms.
     """
-    order = drawn_first(seeds, kinds * forms, kinds * forms)
+    order = _drawn_first(seeds, kinds * forms, kinds * forms)
     place = torch.empty_like(order).scatter_(1, order, torch.arange(kinds * forms, device=order.device).expand_as(order))
     again = place.view(-1, kinds, forms).argsort(2).argsort(2).flatten(1)  # how often the kind has come before
     return order.gather(1, again.gather(1, order).argsort(dim=1, stable=True)[:, :count])
 
 
-def rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"]:
+def _rescale(points: Float[Tensor, "row point 2"]) -> Float[Tensor, "row point 2"]:
     """Rows outside the unit square moved and scaled (one factor for both axes) to fit; the others unchanged."""
     low = points.amin(1, keepdim=True)
     high = points.amax(1, keepdim=True)
@@ -122,7 +122,7 @@ def shares(lengths: Float[Tensor, "... length"], *units: float) -> Float[Tensor,
 
 UNITS = 1, 0.1, 0.01
 """In which regrets are features, in mean edges: most of those that decide are small."""
-PRIOR = -30.0, -9.0, -3.0
+_PRIOR = -30.0, -9.0, -3.0
 """What the share of a regret in each of these units is worth to a logit at first."""
 
 
@@ -130,5 +130,5 @@ def prior(features: int, tried: int, regrets: Sequence[int]) -> Float[Tensor, " 
     """Weights of features that make a logit of them: larger where something was tried, and the larger the smaller its regret (`shares` in `UNITS`)."""
     weight = torch.zeros(features)
     weight[tried] = 12.0
-    weight[list(regrets)] = torch.tensor(PRIOR)
+    weight[list(regrets)] = torch.tensor(_PRIOR)
     return weight

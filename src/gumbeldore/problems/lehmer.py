@@ -9,12 +9,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 MODULUS = 2**31 - 1
-MULTIPLIER = 16807
+_MULTIPLIER = 16807
 
 
 def lehmer(seeds: Sequence[int], count: int) -> Int[Tensor, "batch count"]:
     """The first `count` states x <- 16807 x mod (2^31 - 1) after each seed (Bratley, Fox and Schrage), in exact integers."""
-    powers = torch.tensor([MULTIPLIER])
+    powers = torch.tensor([_MULTIPLIER])
     while len(powers) < count:  # powers of the multiplier, twice as many each time
         powers = torch.cat([powers, powers * powers[-1] % MODULUS])
     return torch.tensor(seeds)[:, None] * powers[:count] % MODULUS

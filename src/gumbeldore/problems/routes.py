@@ -11,7 +11,7 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Export, Instance
 from gumbeldore.kits.verdict import Verdict
 
-ROUTE = re.compile(r"route\s*#?\s*\d+\s*:?(.*)", re.IGNORECASE)
+_ROUTE = re.compile(r"route\s*#?\s*\d+\s*:?(.*)", re.IGNORECASE)
 
 
 def split_routes(order: Sequence[int], flags: Sequence[bool]) -> list[list[int]]:
@@ -38,7 +38,7 @@ def read(given: Instance, text: str) -> list[int]:
     """The routes of a file. Depots at the ends of a route (0) may be written."""
     actions, customers = [], len(given.arrays["demands"]) - 1
     for place, line in enumerate(map(str.strip, text.splitlines()), 1):
-        if not (match := ROUTE.fullmatch(line)):
+        if not (match := _ROUTE.fullmatch(line)):
             continue
         stops = [integer(word, f"Each customer in line {place}") for word in match[1].split()]
         stops = stops[1:] if stops[:1] == [0] else stops

@@ -28,11 +28,11 @@ Build = Callable[[Instance, Sequence[int]], Sequence[Slot]]
 
 def schedule_exports(build: Build, read: Callable[[Instance, list[Slot]], list[int]]) -> dict[str, Export]:
     """For a problem that builds a schedule from actions, and reads actions from the rows of one."""
-    text, table = (partial(write, build) for write in (write_text, write_csv))
+    text, table = (partial(write, build) for write in (_write_text, _write_csv))
     return {"schedule": Export(".schedule.txt", text), "csv": Export(".schedule.csv", table, partial(_read, read))}
 
 
-def write_text(build: Build, given: Instance, actions: Sequence[int]) -> str:
+def _write_text(build: Build, given: Instance, actions: Sequence[int]) -> str:
     """For people: the makespan, and what each machine does when."""
     slots = build(given, actions)
     lines = [
@@ -46,14 +46,14 @@ def write_text(build: Build, given: Instance, actions: Sequence[int]) -> str:
     return "\n".join([*lines, ""])
 
 
-def write_csv(build: Build, given: Instance, actions: Sequence[int]) -> str:
+def _write_csv(build: Build, given: Instance, actions: Sequence[int]) -> str:
     """For programs: a row for each operation, in the order of the jobs."""
     ordered = sorted(build(given, actions), key=lambda i: (i.job, i.operation))
     rows = (f"{i.job},{i.operation},{i.machine},{i.start!r},{i.end!r}" for i in ordered)
     return "\n".join([",".join(COLUMNS), *rows, ""])
 
 
-def read_csv(text: str) -> list[Slot]:
+def _read_csv(text: str) -> list[Slot]:
     """The rows in the order in which operations start."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or [cell.strip().lower() for cell in lines[0].split(",")] != list(COLUMNS):
@@ -69,4 +69,4 @@ def read_csv(text: str) -> list[Slot]:
 
 
 def _read(read: Callable[[Instance, list[Slot]], list[int]], given: Instance, text: str) -> list[int]:
-    return read(given, read_csv(text))
+    return read(given, _read_csv(text))

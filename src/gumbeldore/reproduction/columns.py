@@ -9,7 +9,7 @@ from gumbeldore.kits.baselines import OWN
 from gumbeldore.reproduction.steps import Expert, Instances, Label
 from gumbeldore.reproduction.trainings import Scale
 
-TAILLARD = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20), (100, 20))
+_TAILLARD = ((15, 15), (20, 15), (20, 20), (30, 15), (30, 20), (50, 15), (50, 20), (100, 20))
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ def _taillard(jobs: int, machines: int, first: int | None = None) -> Column:
     return Column(name, Instances(f"{jobs} x {machines}", standard=name, first=first))
 
 
-SEARCHED = Expert(None, 200, OWN)
+_SEARCHED = Expert(None, 200, OWN)
 """On 100 cities the tours of our own local search with this work are as good as with ten times as much."""
 
 COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
     "tsp": {
-        "cpu": (_nodes("tsp", 20, 500, SEARCHED), _nodes("tsp", 50, 100, SEARCHED), _nodes("tsp", 100, 32, SEARCHED)),
+        "cpu": (_nodes("tsp", 20, 500, _SEARCHED), _nodes("tsp", 50, 100, _SEARCHED), _nodes("tsp", 100, 32, _SEARCHED)),
         "paper": (
             _nodes("tsp", 100, 10_000, Expert(10.0)),
             _nodes("tsp", 200, 128),
@@ -64,12 +64,12 @@ COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
     },
     "jssp": {
         "cpu": (_shops(6, 6, 48, 2.0), _shops(10, 10, 8, 4.0), _taillard(15, 15, 2)),
-        "paper": tuple(_taillard(*size) for size in TAILLARD),
+        "paper": tuple(_taillard(*size) for size in _TAILLARD),
     },
 }
 """The optima of tsp200, tsp500 and tsp1000, and the best makespans of Taillard's shops, are known."""
 
-TINY = {
+_TINY = {
     "tsp": {"cities": 6, "count": 2, "seed": 1},
     "cvrp": {"customers": 5, "capacity": 20, "count": 2, "seed": 1},
     "jssp": {"jobs": 3, "machines": 2, "count": 2, "seed": 1},
@@ -94,4 +94,4 @@ def columns(problem: str, scale: Scale, most: Iterable[int | None] | None = None
 
 
 def tiny(problem: str) -> Instances:
-    return Instances("tiny", recipe=TINY[problem])
+    return Instances("tiny", recipe=_TINY[problem])

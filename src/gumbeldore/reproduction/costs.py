@@ -22,7 +22,7 @@ from gumbeldore.search.samplers import BeamSearch, Sampler, StochasticBeamSearch
 GPU_OPERATIONS = 0.25 * 27.8e12
 """Per second: a quarter of what an NVIDIA RTX A5000, of which the paper used two, does at best in 32-bit floats."""
 
-BACKWARD = 3
+_BACKWARD = 3
 """A gradient takes the forward pass and twice as much again."""
 
 TOKENS = 3000
@@ -107,5 +107,5 @@ def training(
     search: Cost, example: Cost, validation: Cost, *, instances: int, examples: int, validated: int, epochs: int
 ) -> Cost:
     """Of a whole training, from the cost of one search, one example's forward pass, and one greedy solution."""
-    epoch = search * instances + example * (BACKWARD * examples) + validation * validated
+    epoch = search * instances + example * (_BACKWARD * examples) + validation * validated
     return epoch * epochs

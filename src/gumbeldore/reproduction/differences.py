@@ -55,7 +55,7 @@ def by_set(title: str, report: Report, pairs: Iterable[Pair], paper: Sequence[Va
     return Table(f"{title}: differences", tuple(values), unit=UNIT, drawn=False)
 
 
-OVER_SEEDS = "mean over seeds"
+_OVER_SEEDS = "mean over seeds"
 
 
 def by_training(title: str, reports: Mapping[str, Report], pairs: Iterable[Pair]) -> Table:
@@ -70,5 +70,5 @@ def by_training(title: str, reports: Mapping[str, Report], pairs: Iterable[Pair]
         for named in dict.fromkeys(value.column for value in of_pair):
             means = np.array([value.ours for value in of_pair if value.column == named])
             over = mean_of_runs(means)
-            values.append(Value(f"{pair}, {OVER_SEEDS}", named, over.mean, over.low, over.high, repeats=len(means)))
-    return Table(f"{title}: differences", tuple(values), unit=f"{UNIT}; {OVER_SEEDS}: Student's interval", drawn=False)
+            values.append(Value(f"{pair}, {_OVER_SEEDS}", named, over.mean, over.low, over.high, repeats=len(means)))
+    return Table(f"{title}: differences", tuple(values), unit=f"{UNIT}; {_OVER_SEEDS}: Student's interval", drawn=False)

@@ -24,9 +24,9 @@ from gumbeldore.runs.presets import entry
 def described(step: Step) -> str:
     """What a step does, with its sizes."""
     if isinstance(step, Label):
-        return f"{size_of(step.problem, step.instances)} {step.problem} instances solved by {step.expert}"
+        return f"{_size_of(step.problem, step.instances)} {step.problem} instances solved by {step.expert}"
     if isinstance(step, Evaluate):
-        sets = ", ".join(f"{given.name} ({size_of(step.problem, given)})" for given in step.sets)
+        sets = ", ".join(f"{given.name} ({_size_of(step.problem, given)})" for given in step.sets)
         again = f", {step.repeats} repeats" if step.repeats > 1 else ""
         return f"{len(step.methods)} methods on {sets}{again}"
     settings = settings_of(step)
@@ -35,7 +35,7 @@ def described(step: Step) -> str:
     return f"{step.problem} {how}, {most} epochs"
 
 
-def size_of(problem: str, given: Instances) -> int:
+def _size_of(problem: str, given: Instances) -> int:
     """How many instances a set has. Of labels, which may not be there yet, it is said how many are taken."""
     if given.first is not None:
         return given.first
@@ -63,7 +63,7 @@ class Estimates:
 
     @of.register
     def _(self, step: Label) -> Cost:
-        return Cost(0.0, size_of(step.problem, step.instances) * (step.expert.seconds or self._solving(step)))
+        return Cost(0.0, _size_of(step.problem, step.instances) * (step.expert.seconds or self._solving(step)))
 
     def _solving(self, step: Label) -> float:
         """Seconds for the first instance, by an expert that is limited by work."""
@@ -118,7 +118,7 @@ class Estimates:
             kit = kit_named(step.problem)
             problem, state, _ = how.item(kit, self._sample(step.problem, given).instances, [0])
             self._known[key] = rollout(problem, policy, state)
-        times = size_of(step.problem, given) * (step.repeats if PolicyMethod("", policy, sampler).random else 1)
+        times = _size_of(step.problem, given) * (step.repeats if PolicyMethod("", policy, sampler).random else 1)
         return self._known[key].total * (times * sequences(sampler))
 
     def _sample(self, problem: str, given: Instances) -> NamedSet:

@@ -12,13 +12,13 @@ import numpy as np
 from gumbeldore.figure import colours, saved_figure
 from gumbeldore.reproduction.results import Table, Value
 
-WIDE = 3
+_WIDE = 3
 """Panels side by side at most."""
 
 
 def draw(path: Path, title: str, tables: Sequence[Table]) -> None:
     """A panel for each table."""
-    rows = ceil(len(tables) / WIDE)
+    rows = ceil(len(tables) / _WIDE)
     columns = ceil(len(tables) / rows)
     with saved_figure(path, rows, columns, (5.2, 4.2)) as axes:
         panels = np.reshape(axes, -1)

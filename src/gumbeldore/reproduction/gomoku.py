@@ -16,16 +16,16 @@ from gumbeldore.reproduction.results import Results, Table, Value, beside
 from gumbeldore.reproduction.steps import Plan, Settings, Train
 from gumbeldore.reproduction.trainings import PAPER, Scale
 
-METHODS = {"WR": "with-replacement", "GD": "outcome"}
-ALL = 1.0
+_METHODS = {"WR": "with-replacement", "GD": "outcome"}
+_ALL = 1.0
 """The validation of a policy that wins from every opening."""
 
-SHARES = (0.5, 0.9)
+_SHARES = (0.5, 0.9)
 """Of the games, won on the way there: what runs that end before they win all can be compared by."""
 
-EPOCHS = "epochs until white wins from every opening, or from a share of them"
-LAST = "won after the last epoch in %"
-FEWER = "epochs of GD minus those of WR until white wins from every opening, with Student's and Welch's interval"
+_EPOCHS = "epochs until white wins from every opening, or from a share of them"
+_LAST = "won after the last epoch in %"
+_FEWER = "epochs of GD minus those of WR until white wins from every opening, with Student's and Welch's interval"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Contest:
     changes: Settings = field(default_factory=dict)
 
 
-CONTESTS: dict[Scale, Contest] = {
+_CONTESTS: dict[Scale, Contest] = {
     "smoke": Contest(
         1,
         2,
@@ -55,11 +55,11 @@ CONTESTS: dict[Scale, Contest] = {
 
 
 def plan(scale: Scale) -> Plan:
-    contest = CONTESTS[scale]
+    contest = _CONTESTS[scale]
     steps = [
         Train(f"gomoku-{label.lower()}-{seed}", "gomoku", PAPER, contest.epochs, _changes(contest, method, seed))
         for seed in range(contest.runs)
-        for label, method in METHODS.items()
+        for label, method in _METHODS.items()
     ]
     less = {
         "smoke": "Scale smoke: one run on a tiny board; the figures mean nothing.",
@@ -73,7 +73,7 @@ def plan(scale: Scale) -> Plan:
 def _changes(contest: Contest, method: str, seed: int) -> dict[str, Any]:
     given = contest.changes
     sampler = {**given.get("sampler", {}), "method": method}
-    training = {**given.get("training", {}), "seed": seed, "goal": ALL}
+    training = {**given.get("training", {}), "seed": seed, "goal": _ALL}
     return {**given, "sampler": sampler, "training": training}
 
 
@@ -81,7 +81,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
     """Epochs by method, how many fewer GD needs, and the share of openings won after each epoch of every run."""
     values, curves, needed = list[Value](), list[Value](), dict[str, dict[str, int | None]]()
     paper = published("gomoku", "Gomoku")
-    for label in METHODS:
+    for label in _METHODS:
         runs = {name: lines for name, lines in results.metrics.items() if name.startswith(f"gomoku-{label.lower()}-")}
         values += _epochs(label, list(runs.values()))
         needed[label] = {name.rpartition("-")[2]: epochs_to_win(lines) for name, lines in runs.items()}
@@ -89,7 +89,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
             run = name.removeprefix("gomoku-").upper()
             curves += [Value(run, str(line["epoch"]), _won(line)) for line in lines]
     return [
-        Table("Gomoku", beside(values, paper), unit=EPOCHS, drawn=False),
+        Table("Gomoku", beside(values, paper), unit=_EPOCHS, drawn=False),
         *_fewer(needed["GD"], needed["WR"], paper),
         Table("Games", tuple(curves), unit="won games in %, a draw is half a win", across="epoch"),
     ]
@@ -97,20 +97,20 @@ def tables(plan: Plan, results: Results) -> list[Table]:
 
 def _epochs(label: str, runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Value]:
     """Mean epochs of the runs that won all, and until some share was won, which is only said if all runs got there."""
-    needed = _reached(runs, ALL)
+    needed = _reached(runs, _ALL)
     mean = float(needed.mean()) if len(needed) else nan
     values = [
         Value(label, "epochs", mean, error=standard_error(needed), repeats=len(needed)),
         Value(label, "runs that won all", float(len(needed)), repeats=len(runs)),
     ]
-    for share in SHARES:
+    for share in _SHARES:
         needed = _reached(runs, 2 * share - 1)
         if runs and len(needed) == len(runs):
             mean, error = float(needed.mean()), standard_error(needed)
             values.append(Value(label, f"epochs until {share:.0%} won", mean, error=error, repeats=len(runs)))
     ends = np.array([_won(run[-1]) for run in runs if run])
     if len(ends):
-        values.append(Value(label, LAST, float(ends.mean()), error=standard_error(ends), repeats=len(ends)))
+        values.append(Value(label, _LAST, float(ends.mean()), error=standard_error(ends), repeats=len(ends)))
     return values
 
 
@@ -134,7 +134,7 @@ def _fewer(gd: Mapping[str, int | None], wr: Mapping[str, int | None], paper: Se
         )
         for how, found in (("seed by seed", by_seed), ("runs not paired", apart))
     ]
-    return [Table("Gomoku: difference", tuple(values), unit=FEWER, drawn=False)]
+    return [Table("Gomoku: difference", tuple(values), unit=_FEWER, drawn=False)]
 
 
 def _won(line: Mapping[str, Any]) -> float:
@@ -147,6 +147,6 @@ def _reached(runs: Sequence[Sequence[Mapping[str, Any]]], least: float) -> NDArr
     return np.array([count for run in runs if (count := epochs_to_win(run, least)) is not None], dtype=np.float64)
 
 
-def epochs_to_win(lines: Sequence[Mapping[str, Any]], least: float = ALL) -> int | None:
+def epochs_to_win(lines: Sequence[Mapping[str, Any]], least: float = _ALL) -> int | None:
     """The first epoch after which every game is won, if there is one; or whose mean outcome is at least so much."""
     return next((line["epoch"] for line in lines if line["validation"] >= least), None)

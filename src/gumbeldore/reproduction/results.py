@@ -13,7 +13,7 @@ from typing import Any
 from gumbeldore.evaluation.report import Report
 from gumbeldore.files import write_atomically
 
-NOTHING = "-"
+_NOTHING = "-"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Value:
 
     def __str__(self) -> str:
         if not isfinite(self.ours):
-            return NOTHING
+            return _NOTHING
         error = f" ± {self.error:.2f}" if isfinite(self.error) else ""
         interval = f" ({self.low:.2f}..{self.high:.2f})" if isfinite(self.low) else ""
         return f"{self.ours:.2f}{error}{interval}"
@@ -108,7 +108,7 @@ def _grid(table: Table) -> str:
 def _cell(value: Value | None, with_paper: bool) -> str:
     if value is None:
         return ""
-    paper = f"{value.paper:g}" if isfinite(value.paper) else NOTHING
+    paper = f"{value.paper:g}" if isfinite(value.paper) else _NOTHING
     return f"{value} \\| {paper}" if with_paper else str(value)
 
 

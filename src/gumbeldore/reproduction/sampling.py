@@ -15,8 +15,8 @@ from gumbeldore.reproduction.results import Results, Table, Value
 from gumbeldore.reproduction.steps import Evaluate, Instances, Label, Method, Plan, Step
 from gumbeldore.reproduction.trainings import SIGMA, Scale, by_gumbeldore
 
-P_MIN = "p=0.95..1"
-CHECKPOINTS = (("intermediate", "-gd-intermediate"), ("late", "-gd"))
+_P_MIN = "p=0.95..1"
+_CHECKPOINTS = (("intermediate", "-gd-intermediate"), ("late", "-gd"))
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Effort:
     shops: int | None = None  # of each size of the job shop; all if left out
 
 
-SAMPLING: dict[Scale, Effort] = {
+_SAMPLING: dict[Scale, Effort] = {
     "smoke": Effort(2, (2,), 2, 2),
     "cpu": Effort(32, (1, 2, 4, 8), 2, 32, 10),
     "paper": Effort(32, tuple(range(1, 21)), 20, 100),
 }
-THEORY: dict[Scale, Effort] = {
+_THEORY: dict[Scale, Effort] = {
     "smoke": Effort(0, (2,), 2, 2),
     "cpu": Effort(0, (4,), 2, 32, 10),
     "paper": Effort(0, tuple(range(1, 21)), 10, 100),
 }
-WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
+_WIDTHS: dict[Scale, tuple[int, ...]] = {"smoke": (2,), "cpu": (16, 32, 64), "paper": (16, 32, 64)}
 
 GD, WOR, WR = "Gumbeldore", "Sample WOR", "Sample WR"
-PAIRS = (
+_PAIRS = (
     Pair(WOR, WR),
     Pair(GD, WR),
     Pair(GD, WOR),
@@ -55,7 +55,7 @@ PAIRS = (
 
 def figure(scale: Scale) -> Plan:
     """The sampling figure: WR, WOR, WOR with a growing nucleus, GD, GD with the nucleus."""
-    effort = SAMPLING[scale]
+    effort = _SAMPLING[scale]
     steps = _steps(scale, effort, lambda problem, policy: _samplers(effort, policy, SIGMA[problem]))
     return Plan(steps, _caption(scale, effort))
 
@@ -70,8 +70,8 @@ def _samplers(effort: Effort, policy: str, sigma: float) -> list[Method]:
     for rounds in effort.rounds:
         points = {
             WR: (f"wr:{width * rounds}", width * rounds),
-            f"{WOR} (nucleus)": (f"wor:{width}x{rounds},{P_MIN}", width),
-            f"{GD} (nucleus)": (f"gd:{width}x{rounds},sigma={sigma},{P_MIN}", width),
+            f"{WOR} (nucleus)": (f"wor:{width}x{rounds},{_P_MIN}", width),
+            f"{GD} (nucleus)": (f"gd:{width}x{rounds},sigma={sigma},{_P_MIN}", width),
         }
         curves += [Method(f"{curve} @{rounds}", policy, *sampler, point_of=curve) for curve, sampler in points.items()]
     return [Method("greedy", policy, "greedy"), *curves]
@@ -79,13 +79,13 @@ def _samplers(effort: Effort, policy: str, sigma: float) -> list[Method]:
 
 def theory(scale: Scale) -> Plan:
     """The theory figure: the practical update against the one of provable improvement, without nucleus, for several beam widths."""
-    effort, most = THEORY[scale], max(THEORY[scale].rounds)
+    effort, most = _THEORY[scale], max(_THEORY[scale].rounds)
 
     def methods(problem: str, policy: str) -> list[Method]:
         sigma = SIGMA[problem]
         return [
             Method(f"{label}, k = {width}", policy, f"{kind}:{width}x{most},sigma={sigma}", width)
-            for width in WIDTHS[scale]
+            for width in _WIDTHS[scale]
             for label, kind in (("GD", "gd"), ("Theory GD", "theory"))
         ]
 
@@ -98,7 +98,7 @@ def _steps(scale: Scale, effort: Effort, methods: Callable[[str, str], list[Meth
     for problem in ("tsp", "cvrp", "jssp"):
         labels, sets = _sets(problem, scale, effort)
         steps += [*by_gumbeldore(problem, scale), *labels]
-        for checkpoint, suffix in CHECKPOINTS:
+        for checkpoint, suffix in _CHECKPOINTS:
             panel = Evaluate(
                 f"{problem}-{checkpoint}", problem, sets, tuple(methods(problem, problem + suffix)), effort.repeats
             )
@@ -165,7 +165,7 @@ def _differences(title: str, curves: Curves, reference: Reference) -> Table:
     """Of every pair of curves that the paper compares, wherever both have a point."""
     values = [
         difference(pair, str(count), costs, curves[pair.second, count], reference)
-        for pair in PAIRS
+        for pair in _PAIRS
         for (curve, count), costs in curves.items()
         if curve == pair.first and (pair.second, count) in curves
     ]

@@ -23,23 +23,23 @@ class Search:
     repeats: int
 
 
-SEARCHES: dict[Scale, Search] = {
+_SEARCHES: dict[Scale, Search] = {
     "smoke": Search(2, 2, (0, 1), 2, 2),
     "cpu": Search(32, 4, (0, 0.05, 0.3, 1, 3, 5), 24, 2),
     "paper": Search(32, 4, (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 1.5, 2, 3, 4, 5), 100, 5),
 }
-SETS = {
+_SETS = {
     "cpu": {"tsp": {"cities": 20}, "cvrp": {"customers": 20, "capacity": 30}, "jssp": {"jobs": 6, "machines": 6}},
     "paper": {"tsp": {"cities": 100}, "cvrp": {"customers": 100, "capacity": 50}, "jssp": {"jobs": 15, "machines": 15}},
 }
-PROBLEMS = ("tsp", "cvrp", "jssp")
-WITHOUT = "0"
+_PROBLEMS = ("tsp", "cvrp", "jssp")
+_WITHOUT = "0"
 """The sigma without updates."""
 
 
 def plan(scale: Scale) -> Plan:
-    search, steps = SEARCHES[scale], list[Step]()
-    for problem in PROBLEMS:
+    search, steps = _SEARCHES[scale], list[Step]()
+    for problem in _PROBLEMS:
         trained, _ = without_replacement(problem, scale)
         size = f"{search.width}x{search.rounds}"
         methods = tuple(Method(f"{sigma:g}", trained.name, f"gd:{size},sigma={sigma:g}") for sigma in search.sigmas)
@@ -59,7 +59,7 @@ def plan(scale: Scale) -> Plan:
 def _small_set(problem: str, scale: Scale) -> Instances:
     if scale == "smoke":
         return tiny(problem)
-    return Instances("validation", recipe={**SETS[scale][problem], "count": SEARCHES[scale].instances, "seed": 99})
+    return Instances("validation", recipe={**_SETS[scale][problem], "count": _SEARCHES[scale].instances, "seed": 99})
 
 
 def tables(plan: Plan, results: Results) -> list[Table]:
@@ -72,7 +72,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
             source = report.references[row.named].source
             counts = {"instances": row.instances, "repeats": row.repeats}
             values.append(Value(problem.upper(), row.method, *interval, **counts, reference=source))
-        pairs = [Pair(row.method, WITHOUT) for row in rows if row.method != WITHOUT]
+        pairs = [Pair(row.method, _WITHOUT) for row in rows if row.method != _WITHOUT]
         against = by_set(problem, report, pairs).values
         changes += [replace(value, row=problem.upper(), column=pair.first) for pair, value in zip(pairs, against, strict=True)]
         best.append(Value(problem.upper(), "sigma", float(min(rows, key=lambda row: row.gap.mean).method)))

@@ -11,18 +11,18 @@ from gumbeldore.reproduction.results import Results, Table, Value, beside
 from gumbeldore.reproduction.steps import Evaluate, Label, Method, Plan, Step, Train
 from gumbeldore.reproduction.trainings import SIGMA, Scale, by_gumbeldore, named, supervised, without_replacement
 
-NEAREST = {"tsp": "", "cvrp": ",nearest=250"}
+_NEAREST = {"tsp": "", "cvrp": ",nearest=250"}
 """Of the CVRP the paper's network sees the 250 nearest nodes at inference."""
 
-WIDTHS: dict[Scale, tuple[tuple[int, int], ...]] = {
+_WIDTHS: dict[Scale, tuple[tuple[int, int], ...]] = {
     "smoke": ((2, 2), (2, 3)),
     "cpu": ((32, 4),),
     "paper": ((32, 4), (32, 8), (64, 8)),
 }
-BEAMS: dict[Scale, tuple[int, ...]] = {"smoke": (4,), "cpu": (128,), "paper": (128, 256, 512)}
-REPEATS: dict[Scale, int] = {"smoke": 2, "cpu": 2, "paper": 5}
+_BEAMS: dict[Scale, tuple[int, ...]] = {"smoke": (4,), "cpu": (128,), "paper": (128, 256, 512)}
+_REPEATS: dict[Scale, int] = {"smoke": 2, "cpu": 2, "paper": 5}
 
-LESS = {
+_LESS = {
     "smoke": "Scale smoke: tiny networks on tiny instances for two epochs. It shows that everything runs; the figures mean nothing.",
     "paper": "Scale paper: the paper's setting.",
 }
@@ -32,28 +32,28 @@ def routing(scale: Scale) -> Plan:
     """Table 1: SL, SI WOR and SI GD, greedy and with a beam of 16."""
     steps: list[Step] = []
     for problem in ("tsp", "cvrp"):
-        near = NEAREST[problem] if scale == "paper" else ""
+        near = _NEAREST[problem] if scale == "paper" else ""
         references, sets = columns(problem, scale)
         trained = (*supervised(problem, scale), *without_replacement(problem, scale), *by_gumbeldore(problem, scale))
         methods = [
             Method(f"BQ {label}, {how}", f"{problem}-{policy}", f"{sampler}{near}")
             for label, policy in (("SL", "sl"), ("SI WOR", "wor"), ("SI GD", "gd"))
-            for how, sampler in SEARCHES
+            for how, sampler in _SEARCHES
         ]
         steps += [*trained, *references, Evaluate(problem, problem, sets, tuple(methods))]
-    for seed in SEEDS[scale]:
+    for seed in _SEEDS[scale]:
         steps += _once_more("tsp", scale, seed)
     less = (
         "Scale cpu: networks of d = 64 with 2 layers, trained on N = 20 (40 epochs, CVRP 24, of 64 instances, 16 x 4 sequences, 100 batches of 128), SL with as many "
         "batches on 10,000 labels of the TSP and 2,000 of the CVRP; the first instances of the standard sets. The seed of the trainings is 0; "
         "SI WOR and SI GD of the TSP are trained with the seeds 1 and 2 as well."
     )
-    return Plan(tuple(steps), {**LESS, "cpu": less}[scale] + HGS)
+    return Plan(tuple(steps), {**_LESS, "cpu": less}[scale] + HGS)
 
 
-SEARCHES = (("greedy", "greedy"), ("beam 16", "beam:16"))
+_SEARCHES = (("greedy", "greedy"), ("beam 16", "beam:16"))
 
-SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (1,), "cpu": (1, 2), "paper": ()}
+_SEEDS: dict[Scale, tuple[int, ...]] = {"smoke": (1,), "cpu": (1, 2), "paper": ()}
 """Of the trainings of the TSP that are repeated, beside 0."""
 
 
@@ -63,7 +63,7 @@ def _once_more(problem: str, scale: Scale, seed: int) -> list[Step]:
     methods = [
         Method(f"BQ {label}, {how}", named(f"{problem}-{policy}", seed), sampler)
         for label, policy in (("SI WOR", "wor"), ("SI GD", "gd"))
-        for how, sampler in SEARCHES
+        for how, sampler in _SEARCHES
     ]
     trained = (*without_replacement(problem, scale, seed), *by_gumbeldore(problem, scale, seed))
     return [*trained, Evaluate(f"again-{problem}-{seed}", problem, sets, tuple(methods))]
@@ -76,14 +76,14 @@ HGS = (
 
 
 def routing_tables(plan: Plan, results: Results) -> list[Table]:
-    again = {f"again-tsp-{seed}": f"TSP, seed {seed}" for seeds in SEEDS.values() for seed in seeds}
+    again = {f"again-tsp-{seed}": f"TSP, seed {seed}" for seeds in _SEEDS.values() for seed in seeds}
     found = [(name, title) for name, title in {"tsp": "TSP", "cvrp": "CVRP", **again}.items() if name in results.reports]
-    pairs = [Pair(f"BQ SI GD, {how}", f"BQ {other}, {how}") for other in ("SI WOR", "SL") for how, _ in SEARCHES]
+    pairs = [Pair(f"BQ SI GD, {how}", f"BQ {other}, {how}") for other in ("SI WOR", "SL") for how, _ in _SEARCHES]
     made = [table for name, title in found for table in _tables("table-1", title, results, name, pairs)]
     by_seed = {
         name.removeprefix("again-tsp-") if name in again else "0": results.reports[name] for name, _ in found if name != "cvrp"
     }
-    return [*made, by_training("TSP, all seeds", by_seed, pairs[: len(SEARCHES)])] if len(by_seed) > 1 else made
+    return [*made, by_training("TSP, all seeds", by_seed, pairs[: len(_SEARCHES)])] if len(by_seed) > 1 else made
 
 
 def lehd(scale: Scale) -> Plan:
@@ -98,7 +98,7 @@ def lehd(scale: Scale) -> Plan:
         Evaluate("tsp", "tsp", sets, methods),
     )
     less = "Scale cpu: d = 64 with 2 decoder layers, trained on N = 20 like the networks of Table 1, but for 24 epochs; the first instances of the standard sets."
-    return Plan(steps, {**LESS, "cpu": less}[scale] + " The row RL+RRC+SL is the paper's quotation of Luo et al. (2023).")
+    return Plan(steps, {**_LESS, "cpu": less}[scale] + " The row RL+RRC+SL is the paper's quotation of Luo et al. (2023).")
 
 
 def lehd_tables(plan: Plan, results: Results) -> list[Table]:
@@ -120,13 +120,13 @@ def job_shop(scale: Scale) -> Plan:
     )
     trained: list[Train] = [*without_replacement("jssp", scale), *by_gumbeldore("jssp", scale)]
     references, sets = columns("jssp", scale)
-    evaluate = Evaluate("jssp", "jssp", sets, methods, REPEATS[scale])
+    evaluate = Evaluate("jssp", "jssp", sets, methods, _REPEATS[scale])
     less = (
         "Scale cpu: d = 64 with 2 pairs of layers, trained on 6 x 4, 6 x 5 and 6 x 6 (24 epochs of 32 instances, 16 x 4 sequences, 80 batches of 64); random "
         "shops of 6 x 6 and 10 x 10 with makespans of CP-SAT as reference, and the first two of Taillard's 15 x 15; 2 repeats instead of 5."
     )
     return Plan(
-        (*trained, *references, evaluate), {**LESS, "cpu": less}[scale] + f" SBS and GD: mean of {REPEATS[scale]} repeats."
+        (*trained, *references, evaluate), {**_LESS, "cpu": less}[scale] + f" SBS and GD: mean of {_REPEATS[scale]} repeats."
     )
 
 
@@ -137,13 +137,13 @@ def job_shop_tables(plan: Plan, results: Results) -> list[Table]:
 
 def inference_routing(scale: Scale) -> Plan:
     """Beams against SBS and GD with a constant nucleus of 0.8 on the CVRP; of N = 100 the first 1,000 instances."""
-    near = NEAREST["cvrp"] if scale == "paper" else ""
+    near = _NEAREST["cvrp"] if scale == "paper" else ""
     most = {"cpu": (64, 12, 4), "paper": 4 * (1000,)}.get(scale)
     references, sets = columns("cvrp", scale, most)
-    methods = [Method(f"beam {width}", "cvrp-gd", f"beam:{width}{near}") for width in BEAMS[scale]]
-    evaluate = Evaluate("cvrp", "cvrp", sets, (*methods, *_sampled("cvrp", scale, near)), REPEATS[scale])
+    methods = [Method(f"beam {width}", "cvrp-gd", f"beam:{width}{near}") for width in _BEAMS[scale]]
+    evaluate = Evaluate("cvrp", "cvrp", sets, (*methods, *_sampled("cvrp", scale, near)), _REPEATS[scale])
     less = "Scale cpu: the policy of Table 1's cpu scale, 64, 12 and 4 instances, 2 repeats instead of 5, only the smallest searches."
-    return Plan(_steps("cvrp", scale, references, evaluate), {**LESS, "cpu": less}[scale] + HGS)
+    return Plan(_steps("cvrp", scale, references, evaluate), {**_LESS, "cpu": less}[scale] + HGS)
 
 
 def inference_routing_tables(plan: Plan, results: Results) -> list[Table]:
@@ -153,9 +153,9 @@ def inference_routing_tables(plan: Plan, results: Results) -> list[Table]:
 def inference_job_shop(scale: Scale) -> Plan:
     """SBS and GD with a constant nucleus of 0.8 on Taillard's job shops."""
     references, sets = columns("jssp", scale, (32, 6) if scale == "cpu" else None)
-    evaluate = Evaluate("jssp", "jssp", sets, tuple(_sampled("jssp", scale)), REPEATS[scale])
+    evaluate = Evaluate("jssp", "jssp", sets, tuple(_sampled("jssp", scale)), _REPEATS[scale])
     less = "Scale cpu: the policy of Table 2's cpu scale, 32 instances of 6 x 6, 6 of 10 x 10; 2 repeats instead of 5, only the smallest searches."
-    return Plan(_steps("jssp", scale, references, evaluate), {**LESS, "cpu": less}[scale])
+    return Plan(_steps("jssp", scale, references, evaluate), {**_LESS, "cpu": less}[scale])
 
 
 def inference_job_shop_tables(plan: Plan, results: Results) -> list[Table]:
@@ -178,7 +178,7 @@ def _sampled(problem: str, scale: Scale, near: str = "") -> list[Method]:
     return [
         Method(f"{label} {width} x {rounds}", f"{problem}-gd", f"{kind}:{width}x{rounds}{sigma},p=0.8{near}")
         for label, kind, sigma in kinds
-        for width, rounds in WIDTHS[scale]
+        for width, rounds in _WIDTHS[scale]
     ]
 
 

@@ -43,18 +43,18 @@ class Lessons:
 PAPER, SUPERVISED = "paper", "supervised"
 """The presets that all of them start from: nothing beyond the paper's method comes in unseen."""
 
-TINY_TRAINING = {"instances": 4, "batches": 2, "batch_size": 8}
-TINY = {
+_TINY_TRAINING = {"instances": 4, "batches": 2, "batch_size": 8}
+_TINY = {
     "sampler": {"beam_width": 4, "rounds": 2},
-    "training": TINY_TRAINING,
+    "training": _TINY_TRAINING,
     "validation": {"instances": 4},
     "policy": {"d": 16, "heads": 2, "ff": 32},
 }
 
-SMALL_TRAINING = {"instances": 64, "batches": 100, "batch_size": 128, "learning_rate": 1e-3}
-SMALL: dict[str, Any] = {
+_SMALL_TRAINING = {"instances": 64, "batches": 100, "batch_size": 128, "learning_rate": 1e-3}
+_SMALL: dict[str, Any] = {
     "sampler": {"beam_width": 16, "rounds": 4, "p_min": 0.95, "p_min_from_epoch": 21},
-    "training": SMALL_TRAINING,
+    "training": _SMALL_TRAINING,
     "validation": {"instances": 300},
     "policy": {"d": 64, "layers": 2, "heads": 4, "ff": 256},
 }
@@ -68,24 +68,24 @@ def _with(base: Mapping[str, Any], **parts: Any) -> dict[str, Any]:
     return changed
 
 
-SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
+_SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
     "tsp": {
-        "smoke": Recipe(2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1}), 1),
-        "cpu": Recipe(40, 5, _with(SMALL, problem={"cities": 20})),
+        "smoke": Recipe(2, 1, _with(_TINY, problem={"cities": 6}, policy={"layers": 1}), 1),
+        "cpu": Recipe(40, 5, _with(_SMALL, problem={"cities": 20})),
         "paper": Recipe(2200, 50),
     },
     "tsp-lehd": {
-        "smoke": Recipe(2, 1, _with(TINY, problem={"cities": 6}, policy={"layers": 1}), 1),
-        "cpu": Recipe(24, 5, _with(SMALL, problem={"cities": 20}, sampler={"p_min_from_epoch": 13})),
+        "smoke": Recipe(2, 1, _with(_TINY, problem={"cities": 6}, policy={"layers": 1}), 1),
+        "cpu": Recipe(24, 5, _with(_SMALL, problem={"cities": 20}, sampler={"p_min_from_epoch": 13})),
         "paper": Recipe(2200, 50),
     },
     "cvrp": {
-        "smoke": Recipe(2, 1, _with(TINY, problem={"customers": 5, "capacity": 20}, policy={"layers": 1}), 1),
+        "smoke": Recipe(2, 1, _with(_TINY, problem={"customers": 5, "capacity": 20}, policy={"layers": 1}), 1),
         "cpu": Recipe(
             24,
             6,
             _with(
-                SMALL,
+                _SMALL,
                 problem={"customers": 20, "capacity": [24, 60]},
                 sampler={"p_min_from_epoch": 13},
                 validation={"problem": {"capacity": 30}},
@@ -95,7 +95,7 @@ SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
     },
     "jssp": {
         "smoke": Recipe(
-            2, 1, _with(TINY, problem={"jobs": 3, "machines": 2}, policy={"pairs": 1}, validation={"problem": {}}), 1
+            2, 1, _with(_TINY, problem={"jobs": 3, "machines": 2}, policy={"pairs": 1}, validation={"problem": {}}), 1
         ),
         "cpu": Recipe(
             24,
@@ -112,14 +112,14 @@ SELF_IMPROVEMENT: dict[str, dict[Scale, Recipe]] = {
     },
 }
 
-IMITATION: dict[str, dict[Scale, Lessons]] = {
+_IMITATION: dict[str, dict[Scale, Lessons]] = {
     name: {
-        "smoke": Lessons(2, {**tiny, "count": 6, "seed": 7}, Expert(0.02), _with(TINY, policy={"layers": 1})),
+        "smoke": Lessons(2, {**tiny, "count": 6, "seed": 7}, Expert(0.02), _with(_TINY, policy={"layers": 1})),
         "cpu": Lessons(
             epochs,
             {**small, "seed": 7},
             quick,
-            {"policy": SMALL["policy"], "training": {**SMALL_TRAINING, "patience": None}, "validation": SMALL["validation"]},
+            {"policy": _SMALL["policy"], "training": {**_SMALL_TRAINING, "patience": None}, "validation": _SMALL["validation"]},
         ),
         "paper": Lessons(10_000, {**full, "count": 1_000_000, "seed": 7}, Expert(seconds)),
     }
@@ -134,7 +134,7 @@ IMITATION: dict[str, dict[Scale, Lessons]] = {
 
 def by_gumbeldore(problem: str, scale: Scale, seed: int = 0) -> tuple[Train, Train]:
     """SI GD: the intermediate policy, and the late one, which the tables are about."""
-    recipe = SELF_IMPROVEMENT[problem][scale]
+    recipe = _SELF_IMPROVEMENT[problem][scale]
     changes = _seeded(_with(recipe.changes, sampler=_step(problem)), seed)
     late = Train(named(f"{problem}-gd", seed), problem, PAPER, recipe.epochs, changes)
     return train_with_checkpoint(late, recipe.intermediate, "intermediate")
@@ -154,7 +154,7 @@ def _step(problem: str) -> dict[str, Any]:
 
 def without_replacement(problem: str, scale: Scale, seed: int = 0) -> tuple[Train, Train]:
     """SI WOR: sampling without replacement, without nucleus and updates. The policy that sigma is chosen for, and the late one."""
-    recipe = SELF_IMPROVEMENT[problem][scale]
+    recipe = _SELF_IMPROVEMENT[problem][scale]
     changes = _seeded(_with(recipe.changes, sampler={"method": "without-replacement", "p_min": 1.0}), seed)
     late = Train(named(f"{problem}-wor", seed), problem, PAPER, recipe.epochs, changes)
     return train_with_checkpoint(late, recipe.tuned, str(recipe.tuned))
@@ -162,7 +162,7 @@ def without_replacement(problem: str, scale: Scale, seed: int = 0) -> tuple[Trai
 
 def supervised(problem: str, scale: Scale) -> tuple[Label, Imitate]:
     """SL: labels, and the policy that learns from them."""
-    lessons = IMITATION[problem][scale]
+    lessons = _IMITATION[problem][scale]
     kit = problem.partition("-")[0]
     labels = Label(f"{kit}-labels", kit, Instances("to learn from", recipe=lessons.instances), lessons.expert)
     size = {name: value for name, value in lessons.instances.items() if name not in ("count", "seed")}

@@ -5,18 +5,18 @@ from __future__ import annotations
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.training.algorithm import Epoch
 
-MARGIN = 0.01
+_MARGIN = 0.01
 """Samples that are worse than greedy solutions by more than this share of these are worth a word."""
 
 
-PATIENCE = 3
+_PATIENCE = 3
 """Epochs in which samples may be worse than greedy solutions that are learnt from anyway."""
 
 
 def advice(epoch: Epoch, greedy_before: float | None, settings: RunSettings) -> str:
     """A warning, or nothing. `greedy_before` is the validation by the policy that sampled, if that is known."""
     if epoch.samples is not None and epoch.greedy is not None:
-        if epoch.index <= PATIENCE:  # an untrained policy has no preferences yet
+        if epoch.index <= _PATIENCE:  # an untrained policy has no preferences yet
             return ""
         return _about(epoch.samples, epoch.greedy, "of the same instances, which are learnt from instead")
     alike = settings.problem == settings.validation_settings and not settings.stages
@@ -26,7 +26,7 @@ def advice(epoch: Epoch, greedy_before: float | None, settings: RunSettings) -> 
 
 
 def _about(samples: float, greedy: float, what: str) -> str:
-    if greedy - samples <= MARGIN * abs(greedy):
+    if greedy - samples <= _MARGIN * abs(greedy):
         return ""
     return (
         f"Samples ({-samples:.4g}) are worse than the policy's own greedy solutions ({-greedy:.4g}) {what}. Make them better: more of "

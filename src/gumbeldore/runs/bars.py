@@ -19,7 +19,7 @@ from rich.progress import (
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress as Event
 
-LABELS = {"sampling": "sampled", "training": "loss", "validating": "greedy"}
+_LABELS = {"sampling": "sampled", "training": "loss", "validating": "greedy"}
 
 
 class Share:
@@ -61,7 +61,7 @@ def bars(console: Console, epochs: int, done: int, *, sampling: bool) -> Iterato
                 progress.update(overall, completed=event.epoch - 1 + share.of(event))
             _restart_when_new(progress, phase, event.phase)
             value = event.value if event.phase == "training" else -event.value
-            note = f"{LABELS[event.phase]} {value:.4f}"
+            note = f"{_LABELS[event.phase]} {value:.4f}"
             progress.update(phase, description=event.phase, completed=event.done, total=event.total, note=note)
 
         yield show

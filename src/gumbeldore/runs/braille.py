@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 Points = Sequence[tuple[float, float]]
 
-BLANK = 0x2800
-DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a character
-COLOURS = ("cyan", "yellow", "magenta", "green")
+_BLANK = 0x2800
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a character
+_COLOURS = ("cyan", "yellow", "magenta", "green")
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ def grid(curves: Sequence[Points], width: int, height: int, plain: bool = False)
         columns = [_scaled(x, left, right, 2 * width) for x, _ in curve]
         rows = [4 * height - 1 - _scaled(y, low, high, 4 * height) for _, y in curve]
         for column, row in _line(columns, rows):
-            bits[row // 4][column // 2] |= DOTS[row % 4][column % 2]
+            bits[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
             owner[row // 4][column // 2] = number
     return [
-        [Cell(_character(bit, plain), COLOURS[who % len(COLOURS)]) for bit, who in zip(line, whose, strict=True)]
+        [Cell(_character(bit, plain), _COLOURS[who % len(_COLOURS)]) for bit, who in zip(line, whose, strict=True)]
         for line, whose in zip(bits, owner, strict=True)
     ]
 
@@ -58,14 +58,14 @@ def chart(curves: Mapping[str, Points], width: int, height: int, plain: bool = F
         for number, row in enumerate(grid(list(drawn.values()), width - margin - 2, height, plain))
     ]
     ends = f"{left:g}".ljust(width - margin - 2 - len(f"{right:g}")) + f"{right:g}"
-    legend = "   ".join(f"[{COLOURS[n % len(COLOURS)]}]{'--' if plain else '━━'}[/] {name}" for n, name in enumerate(drawn))
+    legend = "   ".join(f"[{_COLOURS[n % len(_COLOURS)]}]{'--' if plain else '━━'}[/] {name}" for n, name in enumerate(drawn))
     return [*rows, f"{'':{margin + 2}}{ends}", f"{'':{margin + 2}}{legend}"]
 
 
 def _character(bits: int, plain: bool) -> str:
     if plain:
         return "*" if bits else " "
-    return chr(BLANK + bits) if bits else " "
+    return chr(_BLANK + bits) if bits else " "
 
 
 def _scaled(value: float, low: float, high: float, size: int) -> int:

@@ -22,8 +22,8 @@ from gumbeldore.search.samplers import StochasticBeamSearch
 from gumbeldore.training.checkpoint import load_state
 from gumbeldore.training.divergence import Examined, examined
 
-COUNT = 8
-TOLERANCE = 1e-4
+_COUNT = 8
+_TOLERANCE = 1e-4
 
 
 def check(entry: Entry, seed: int = 0, console: Console | None = None) -> None:
@@ -34,7 +34,7 @@ def check(entry: Entry, seed: int = 0, console: Console | None = None) -> None:
     for problem in parts(run.training_problem):
         console.print(f"Checking {problem} ...", highlight=False, markup=False)
         check_problem(problem, generator=generator)
-    verified = check_solutions(entry, run.training_problem, generator)
+    verified = _check_solutions(entry, run.training_problem, generator)
     tried = check_parts(entry.kit)
     also = f" Tried, too: {', '.join(tried)}." if tried else ""
     console.print(f"{entry.name} keeps the contract; {verified}.{also}", highlight=False)
@@ -60,20 +60,20 @@ def parts(problem: Problem[Any]) -> tuple[Problem[Any], ...]:
     return problem.problems if isinstance(problem, AnyOf) else (problem,)
 
 
-def check_solutions(entry: Entry, problem: Problem[Any], generator: torch.Generator) -> str:
+def _check_solutions(entry: Entry, problem: Problem[Any], generator: torch.Generator) -> str:
     """Solves instances with an untrained network and compares with the kit's verifier; returns what was done."""
     policy = entry.build(entry.settings())
-    state = problem.generate(COUNT, generator=generator)
+    state = problem.generate(_COUNT, generator=generator)
     solutions = StochasticBeamSearch(4, 1)(problem, policy, state, generator=generator)
     verify = entry.kit.solution_format.verify
     if verify is None:
         return "its network gives logits for it; it has no verifier (`form.verify`), so objectives were not checked"
-    for row in range(COUNT):
+    for row in range(_COUNT):
         actions = [action for action in solutions.best_actions[row].tolist() if action >= 0]
         verdict, objective = verify(row_arrays(state, row), actions), solutions.best_objective[row].item()
-        if not verdict.feasible or abs(verdict.objective - objective) > TOLERANCE * max(1.0, abs(objective)):
+        if not verdict.feasible or abs(verdict.objective - objective) > _TOLERANCE * max(1.0, abs(objective)):
             raise ContractError(
                 f"`form.verify` of {entry.name} must confirm every solution, but says of the actions {actions}: {verdict.reason or 'feasible'}, "
                 f"objective {verdict.objective}, where the problem says {objective}."
             )
-    return f"{COUNT} solutions of an untrained network are confirmed by its verifier"
+    return f"{_COUNT} solutions of an untrained network are confirmed by its verifier"

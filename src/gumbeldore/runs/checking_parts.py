@@ -15,8 +15,8 @@ from gumbeldore.kits.random_instances import random_set, schema_of
 from gumbeldore.kits.solver import Limit
 from gumbeldore.problem import Problem
 
-SMALL = Limit(None, 1)
-STRANGE = (b"", b"\x00\x01\x02\xff", b"Dear diary,\nnothing happened today.\n")
+_SMALL = Limit(None, 1)
+_STRANGE = (b"", b"\x00\x01\x02\xff", b"Dear diary,\nnothing happened today.\n")
 """Beginnings of files that no format should claim."""
 
 
@@ -36,11 +36,11 @@ def _methods(kit: Kit, instances: InstanceSet) -> list[str]:
     instance, tried = instances.instance(0), list[str]()
     for name, baseline in kit.baselines.items():
         if baseline.needs is None:  # others are not the kit's own
-            limit = SMALL if baseline.limit is not None and baseline.limit.work is not None else baseline.limit or SMALL
+            limit = _SMALL if baseline.limit is not None and baseline.limit.work is not None else baseline.limit or _SMALL
             _check(kit, f"The baseline `{name}`", instance, baseline.solve(instance, limit, 0))
             tried.append(f"the baseline {name}")
     if OWN in kit.experts:
-        _check(kit, "The expert", instance, kit.experts[OWN](instance, SMALL, 0).actions)
+        _check(kit, "The expert", instance, kit.experts[OWN](instance, _SMALL, 0).actions)
         tried.append("its expert")
     return tried
 
@@ -78,6 +78,6 @@ def _any_solution(problem: Problem[Any], instances: InstanceSet) -> list[int]:
 
 def _formats(kit: Kit) -> list[str]:
     for form in kit.formats:
-        if any(form.claims(head) for head in STRANGE):
+        if any(form.claims(head) for head in _STRANGE):
             raise ContractError(f"The format `{form.name}` of {kit.name} must claim its own files only, but claims any file.")
     return ["its formats"] if kit.formats else []

@@ -49,7 +49,7 @@ def chosen(
     if record.complete:
         return Choice(entry.recorded(content), start, instances=own)
     sizes = {"problem": largest(own.sets)} if own else {}
-    return Choice(entry.settings(preset, {**sizes, **sizes_of(start, entry), **content}), start, instances=own)
+    return Choice(entry.settings(preset, {**sizes, **_sizes_of(start, entry), **content}), start, instances=own)
 
 
 def _own_instances(entry: Entry, given: Sequence[Own], record: Mapping[str, Any]) -> OwnInstances | None:
@@ -77,14 +77,14 @@ def chosen_with_labels(
     """What supervised training begins with; the problem has the size of the labels. No labels at all are left to the caller."""
     entry.kit.need("instance files", "instances")
     record = _record(entry, folder, changes, resume)
-    files = list(labels) or named_labels(record.content)
+    files = list(labels) or _named_labels(record.content)
     content = {name: value for name, value in record.content.items() if name not in (LABELS, LABELS_HASH)}
     found = {path: read_instances(path, entry.instances) for path in files}
     start = record.start if start is None and not resume else start
     if record.complete:
         return Choice(entry.recorded(content), start, found)
     sizes = {"problem": largest(found.values())} if found else {}
-    base = entry.settings(preset, {**sizes, **sizes_of(start, entry)}, supervised=True)
+    base = entry.settings(preset, {**sizes, **_sizes_of(start, entry)}, supervised=True)
     return Choice(merged(base, content), start, found)
 
 
@@ -112,7 +112,7 @@ def _record(entry: Entry, folder: Path, changes: Mapping[str, Any] | Path | None
     return _Record(content, name is not None, path)
 
 
-def sizes_of(start: Path | None, entry: Entry) -> dict[str, Any]:
+def _sizes_of(start: Path | None, entry: Entry) -> dict[str, Any]:
     """The size of the policy to start from, as changes of settings."""
     if start is None:
         return {}
@@ -122,7 +122,7 @@ def sizes_of(start: Path | None, entry: Entry) -> dict[str, Any]:
     return {"policy": {name: config.get(name, usual) for name, usual in known.items()}}
 
 
-def named_labels(changes: Mapping[str, Any]) -> list[Path]:
+def _named_labels(changes: Mapping[str, Any]) -> list[Path]:
     """The labels that a run names in its settings, as they were then."""
     names, digests = changes.get(LABELS, []), changes.get(LABELS_HASH, [])
     texts = isinstance(names, list) and isinstance(digests, list) and all(isinstance(text, str) for text in [*names, *digests])

@@ -9,8 +9,8 @@ from gumbeldore.runs.evaluations import evaluation_section
 from gumbeldore.runs.folders import Found, Line, RunRecord, flat, seconds_of
 from gumbeldore.runs.page import Cell, Chart, Curve, Gallery, Picture, Point, Section, Table
 
-MISSING = "(none)"
-CURVES = (
+_MISSING = "(none)"
+_CURVES = (
     ("validation", -1, "Greedy {cost} on validation instances"),
     ("sampled", -1, "{cost} of the solutions learnt from"),
     ("loss", 1, "Loss (next-action cross-entropy)"),
@@ -23,7 +23,7 @@ def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[st
     """The parts of a report. `costs` names the cost of a problem, `drawn` are pictures by the name of a folder."""
     runs = {each.name: each.run for each in found if each.run is not None}
     parts = [
-        Section("Runs", tables=[overview(runs)] if runs else []),
+        Section("Runs", tables=[_overview(runs)] if runs else []),
         *(curves(problem, costs.get(problem, "cost"), runs) for problem in sorted({run.problem for run in runs.values()})),
         evaluation_section({each.name: each.results for each in found if each.results}),
         Section("Solved instances", tables=[solved(found)] if any(each.costs for each in found) else []),
@@ -36,7 +36,7 @@ def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[st
     return [part for part in parts if part.charts or part.tables or part.galleries]
 
 
-def overview(runs: Mapping[str, RunRecord]) -> Table:
+def _overview(runs: Mapping[str, RunRecord]) -> Table:
     """One row per run."""
     head = ("run", "problem", "state", "epochs", "best greedy cost", "in epoch", "last loss", "time", "time per epoch")
     return Table(head, [_row(name, run) for name, run in runs.items()])
@@ -69,7 +69,7 @@ def curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
     long = max(run.seconds for run in mine.values()) > 2 * 3600
     unit, seconds = ("hours", 3600.0) if long else ("minutes", 60.0)
     charts = []
-    for name, sign, title in CURVES:
+    for name, sign, title in _CURVES:
         lines = [
             Curve(label, number, points)
             for number, (label, run) in enumerate(mine.items())
@@ -118,7 +118,7 @@ def compared(title: str, columns: Mapping[str, Mapping[str, str]]) -> Section:
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     rows, common = [], set()
     for number, name in enumerate(names):
-        values = [column.get(name, MISSING) for column in columns.values()]
+        values = [column.get(name, _MISSING) for column in columns.values()]
         usual = max(values, key=values.count)
         if values.count(usual) == len(values) > 1:
             common.add(number)

@@ -41,10 +41,10 @@ from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, 
 PROBLEM, SET, LARGER, EXACT = "tsp", "tsp20", "tsp50", "ortools"
 """What is demonstrated: a problem, the standard sets whose first instances are solved, and the solver that proves optima."""
 
-LONG = 100
+_LONG = 100
 """Attempts per city of the local search that stands in for an optimum of the larger instances."""
 
-PICTURES = ("tours.png", "gaps.json")
+_PICTURES = ("tours.png", "gaps.json")
 """What the demonstration adds to the files of its run."""
 
 
@@ -72,7 +72,7 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
     lengths = np.array([tour.cost for tour in optimal])
     greedy = _solved(problem.kit, policy, unseen, {"greedy": Greedy()}, console)
-    solved = _solved(problem.kit, policy, generated(replace(recipe, count=settings.sampled)), SAMPLERS, console)
+    solved = _solved(problem.kit, policy, generated(replace(recipe, count=settings.sampled)), _SAMPLERS, console)
     console.print(_table("TSP-20, unseen instances, gap to the optimum", [*greedy, *solved[1:]], lengths))
     _draw(settings.folder, problem.kit, unseen, optimal, solved)
     gaps = {each.name: each.gap(lengths) for each in (*greedy, *solved[1:])}
@@ -87,9 +87,9 @@ def _larger(problem: Entry, policy: Network, count: int, console: Console) -> di
     """The same policy on instances that are larger than any it was trained on, where samplers differ."""
     recipe: Any = problem.kit.standard[LARGER]
     unseen = generated(replace(recipe, count=count))
-    solved = _solved(problem.kit, policy, unseen, SAMPLERS, console)
+    solved = _solved(problem.kit, policy, unseen, _SAMPLERS, console)
     state, best = unseen.state(), torch.tensor(solved[-1].tours)
-    polished = unseen.kind.problem.local_search(state, best, effort=LONG, seeds=torch.arange(count))
+    polished = unseen.kind.problem.local_search(state, best, effort=_LONG, seeds=torch.arange(count))
     lengths = _verified(problem.kit, unseen, polished.tolist())
     console.print(_table("TSP-50, by the same policy, gap to the best tours of a long local search", solved, lengths))
     return {f"{LARGER} {each.name}": each.gap(lengths) for each in solved}
@@ -112,7 +112,7 @@ def _trained(problem: Entry, settings: DemoSettings, console: Console) -> Networ
 
 def _clear(folder: RunFolder, run: RunSettings) -> None:
     """Removes an earlier demonstration, and nothing else: neither strange files nor another run."""
-    ours = (*FILES, *PICTURES)
+    ours = (*FILES, *_PICTURES)
     if not any((folder / name).exists() for name in ours):
         return
     theirs = folder.settings()
@@ -121,10 +121,10 @@ def _clear(folder: RunFolder, run: RunSettings) -> None:
         f"--fresh removes the files of a demonstration, but {folder / SETTINGS} is not that of this one. Choose another --folder, or "
         f"remove what is in it yourself.",
     )
-    folder.clear(PICTURES)
+    folder.clear(_PICTURES)
 
 
-SAMPLERS: dict[str, Sampler] = {
+_SAMPLERS: dict[str, Sampler] = {
     "greedy": Greedy(),
     "beam search": BeamSearch(64),
     "with replacement (WR)": WithReplacement(64),
@@ -185,7 +185,7 @@ def _table(title: str, rows: list[_Solved], references: NDArray[np.float64]) -> 
 def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], solved: list[_Solved]) -> None:
     """The instance that greedy solves worst, by three samplers and exactly."""
     by_name = {each.name: each for each in solved}
-    greedy, others = by_name["greedy"], [by_name[name] for name in list(SAMPLERS)[3:5]]
+    greedy, others = by_name["greedy"], [by_name[name] for name in list(_SAMPLERS)[3:5]]
     references = np.array([each.cost for each in optimal[: len(greedy.tours)]])
     index = int((greedy.lengths / references).argmax())
     shown = [(each.name.split(",")[0], each.tours[index], each.lengths[index]) for each in (greedy, *others)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+_UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def duration(seconds: float) -> str:
@@ -12,7 +12,7 @@ def duration(seconds: float) -> str:
     if seconds < 10:
         return f"{max(seconds, 0.0):.1f} s"
     whole = round(seconds)
-    for (large, size), (small, part) in pairwise(UNITS):
+    for (large, size), (small, part) in pairwise(_UNITS):
         if whole >= size:
             return f"{whole // size} {large} {whole % size // part} {small}"
     return f"{whole} s"

@@ -21,7 +21,7 @@ from gumbeldore.networks import native
 from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.parallel.ranks import ranks
 
-PACKAGES = ("gumbeldore", "torch", "numpy", "safetensors")
+_PACKAGES = ("gumbeldore", "torch", "numpy", "safetensors")
 
 
 def environment(seeds: dict[str, int], device: torch.device, workers: int | Cluster) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def environment(seeds: dict[str, int], device: torch.device, workers: int | Clus
         "workers": asdict(workers) if isinstance(workers, Cluster) else workers,
         "ranks": ranks().count,
         "threads": torch.get_num_threads(),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
+        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "commit": commit(Path(gumbeldore.__file__).parent),
         "compiled_blocks": native.library() is not None,
         "hardware": hardware(),

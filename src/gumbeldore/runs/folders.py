@@ -15,9 +15,9 @@ from gumbeldore.runs.pulse import FILE, Pulse, read_pulse
 
 SETTINGS, METRICS, ENVIRONMENT, PLOT = "settings.json", "metrics.jsonl", "environment.json", "training.png"
 RESULTS, SOLUTIONS = "table.json", "solutions.json"  # of `evaluate` and `solve`
-EVALUATION = "gumbeldore-evaluation-1"
-PICTURES = 24  # of one folder that a report shows
-RECENT = 10  # epochs whose mean says how long one takes
+_EVALUATION = "gumbeldore-evaluation-1"
+_PICTURES = 24  # of one folder that a report shows
+_RECENT = 10  # epochs whose mean says how long one takes
 
 Line = dict[str, float | None]
 
@@ -82,7 +82,7 @@ class RunRecord:
 
     def seconds_left(self, now: float) -> float | None:
         """At most, judged by the last epochs; None before the first one is finished."""
-        recent = [seconds_of(line) for line in self.metrics[-RECENT:]]
+        recent = [seconds_of(line) for line in self.metrics[-_RECENT:]]
         if not recent or self.planned is None or self.state != "running":
             return None
         each, since = sum(recent) / len(recent), now - (self.pulse.epoch_began if self.pulse else now)
@@ -94,17 +94,17 @@ def seconds_of(line: Line) -> float:
     return sum(value or 0.0 for name, value in line.items() if name.startswith("seconds_"))
 
 
-def is_run(folder: Path) -> bool:
+def _is_run(folder: Path) -> bool:
     return (folder / SETTINGS).is_file()
 
 
 def read_run(folder: Path) -> RunRecord:
     """All that the folder of a run holds."""
-    if not is_run(folder):
+    if not _is_run(folder):
         raise FormatError(f"{folder} holds no run: there is no {SETTINGS} in it. Name the --folder of a training.")
     return RunRecord(
         folder=folder,
-        settings=read_object(folder / SETTINGS),
+        settings=_read_object(folder / SETTINGS),
         metrics=[line for line in map(_numbers, epochs_in(folder / METRICS)) if line is not None],
         pulse=read_pulse(folder / FILE),
         environment=_environment(folder / ENVIRONMENT),
@@ -147,22 +147,22 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 
 def _found(folder: Path, name: str) -> Found:
     results, solutions = folder / RESULTS, folder / SOLUTIONS
-    if not (is_run(folder) or results.is_file() or solutions.is_file()):
+    if not (_is_run(folder) or results.is_file() or solutions.is_file()):
         raise FormatError(f"{folder} holds nothing to report on: there is no {SETTINGS}, {RESULTS} or {SOLUTIONS} in it.")
     return Found(
         name=name,
         folder=folder,
-        run=read_run(folder) if is_run(folder) else None,
+        run=read_run(folder) if _is_run(folder) else None,
         results=_results(results) if results.is_file() else {},
         costs=_costs(solutions) if solutions.is_file() else [],
-        pictures=pictures_in(folder),
+        pictures=_pictures_in(folder),
     )
 
 
 def _results(path: Path) -> dict[str, Any]:
-    content = read_object(path)
-    if content.get("format") != EVALUATION:
-        raise FormatError(f"{path} must be of the format {EVALUATION}, got {content.get('format')!r}.")
+    content = _read_object(path)
+    if content.get("format") != _EVALUATION:
+        raise FormatError(f"{path} must be of the format {_EVALUATION}, got {content.get('format')!r}.")
     return content
 
 
@@ -173,12 +173,12 @@ def _costs(path: Path) -> list[float]:
     return [cost for cost in costs if cost is not None]
 
 
-def pictures_in(folder: Path) -> list[Path]:
+def _pictures_in(folder: Path) -> list[Path]:
     """The first pictures of solutions; those of curves and tables are not among them."""
-    return sorted(path for path in folder.glob("*.png") if path.name not in (PLOT, "table.png"))[:PICTURES]
+    return sorted(path for path in folder.glob("*.png") if path.name not in (PLOT, "table.png"))[:_PICTURES]
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     """The object in a file of JSON."""
     content = _json(path)
     if not isinstance(content, dict):

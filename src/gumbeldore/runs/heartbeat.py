@@ -21,7 +21,7 @@ from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress
 
 SECONDS = 5.0  # it is written at most this often, and at the end
-EPOCH_SECONDS = 1.0  # the same when an epoch is finished
+_EPOCH_SECONDS = 1.0  # the same when an epoch is finished
 
 
 class Heartbeat:
@@ -68,7 +68,7 @@ class Heartbeat:
             rate = event.done / (now - self._phase_began) if now > self._phase_began else 0.0
             self.pulse = replace(before, epoch=event.epoch, phase=event.phase, done=event.done, total=event.total, rate=rate)
         self._last = now
-        if now - self.pulse.written >= (EPOCH_SECONDS if isinstance(event, Epoch) else SECONDS):
+        if now - self.pulse.written >= (_EPOCH_SECONDS if isinstance(event, Epoch) else SECONDS):
             self._write(now)
 
     def __enter__(self) -> Self:

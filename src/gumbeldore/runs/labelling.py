@@ -29,7 +29,7 @@ from gumbeldore.parallel.cluster import Cluster
 from gumbeldore.parallel.processes import in_processes
 from gumbeldore.runs.bars import counter
 
-JOURNAL = "gumbeldore-labels-1"
+_JOURNAL = "gumbeldore-labels-1"
 
 
 def choose_solver(kit: Kit, solver: str = "auto") -> str:
@@ -81,7 +81,7 @@ def label(
         solve = partial(solve_instance, kit.experts[name], limit)
         work = in_processes(solve, todo, workers) if cluster is None else cluster.run(solve, todo)
         with closing(work):
-            labels = ((index, checked(kind, name, index, todo[index][1], solved)) for index, solved in work)
+            labels = ((index, _checked(kind, name, index, todo[index][1], solved)) for index, solved in work)
             _keep(labels, journal, len(instances), console)
         finished = journal.finish(instances)
         write_instances(out, finished)
@@ -115,7 +115,7 @@ def solve_instance(solver: Solver, limit: Limit, task: tuple[int, Arrays]) -> So
     return solver(instance, limit, index)
 
 
-def checked(kind: InstanceSchema, solver: str, index: int, instance: Arrays, solved: Solved) -> Solved:
+def _checked(kind: InstanceSchema, solver: str, index: int, instance: Arrays, solved: Solved) -> Solved:
     """The same solution with its cost as independent code computes it; an error if it is infeasible or worse than claimed."""
     verdict = kind.verify(instance, solved.actions)
     if not verdict.feasible:
@@ -130,7 +130,7 @@ class Journal:
 
     def __init__(self, path: Path, instances: InstanceSet, solver: str) -> None:
         self.path, self.solver = path, solver
-        self.header = {"format": JOURNAL, "problem": instances.kind.name, "instances": instances.digest, "solver": solver}
+        self.header = {"format": _JOURNAL, "problem": instances.kind.name, "instances": instances.digest, "solver": solver}
         self.labels: dict[int, Solved] = {}
         self.total = 0.0  # of the costs
         if path.exists():
@@ -153,7 +153,7 @@ class Journal:
             with suppress(GumbeldoreError, KeyError, TypeError, ValueError):
                 index, solved = int(line["instance"]), Solved(list(line["actions"]), float(line["cost"]), bool(line["optimal"]))
                 if 0 <= index < len(instances):
-                    self._keep(index, checked(instances.kind, "the journal", index, instances.instance(index), solved))
+                    self._keep(index, _checked(instances.kind, "the journal", index, instances.instance(index), solved))
 
     def _keep(self, index: int, solved: Solved) -> None:
         self.total += solved.cost - (self.labels[index].cost if index in self.labels else 0.0)

@@ -20,10 +20,10 @@ from gumbeldore.training import Select, select_best
 SUPERVISED = "supervised"
 """Presets whose names begin so are for learning from expert solutions (`gumbeldore imitate`)."""
 
-USUAL = "small"
+_USUAL = "small"
 """The preset that is taken where none is named; a kit need not have it."""
 
-LAPTOP = {
+_LAPTOP = {
     "sampler": {"beam_width": 16, "rounds": 2, "sigma": 1.0},
     "training": {
         "include_greedy": True,
@@ -88,7 +88,7 @@ class Entry:
 
     def usual_preset(self, *, supervised: bool = False) -> str:
         """The preset that is taken where none is named."""
-        return f"{SUPERVISED}-{USUAL}" if supervised else USUAL
+        return f"{SUPERVISED}-{_USUAL}" if supervised else _USUAL
 
     def settings(
         self, preset: str | None = None, changes: Mapping[str, Any] | None = None, *, supervised: bool = False
@@ -97,7 +97,7 @@ class Entry:
         settings, files = self.recorded({}), self.presets()
         usual = self.usual_preset(supervised=supervised)
         if preset in (None, usual) and usual not in files:
-            return merged(merged(settings, LAPTOP), changes or {})
+            return merged(merged(settings, _LAPTOP), changes or {})
         preset = preset or usual
         if preset not in files:
             raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or usual}.")

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
-GONE = (OSError, ValueError, IndexError)  # what reading of a process raises that ends meanwhile
+_GONE = (OSError, ValueError, IndexError)  # what reading of a process raises that ends meanwhile
 
 
 def born(pid: int) -> str:
     """When a process began, as the system counts; it tells a process from a later one of the same number. Linux only: else empty."""
-    with suppress(*GONE):
+    with suppress(*_GONE):
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
     return ""
 
@@ -46,13 +46,13 @@ def memory_mb(pid: int) -> float:
 
 
 def _letter(pid: int) -> str:
-    with suppress(*GONE):
+    with suppress(*_GONE):
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
     return ""
 
 
 def _pages(pid: int) -> int:
-    with suppress(*GONE):
+    with suppress(*_GONE):
         return int((PROC / str(pid) / "statm").read_text().split()[1])
     return 0
 
@@ -66,8 +66,8 @@ def _descendants(pid: int) -> Iterator[int]:
 def _children(pid: int) -> list[int]:
     """Of all threads of a process; threads and children may end at any moment."""
     found: list[int] = []
-    with suppress(*GONE):
+    with suppress(*_GONE):
         for thread in os.listdir(PROC / str(pid) / "task"):
-            with suppress(*GONE):
+            with suppress(*_GONE):
                 found += map(int, (PROC / str(pid) / "task" / thread / "children").read_text().split())
     return found

@@ -20,10 +20,10 @@ from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.checkpoint import MetricsFile, iterate_metrics, save_state
 from gumbeldore.training.divergence import DivergenceError
 
-PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
+_PLOT_SECONDS = 60  # the curves are drawn anew at most this often, and at the end
 pause = time.sleep  # by a name of its own, which tests can replace without stopping the clocks of others
-RETRY_SECONDS = 10  # so often a last epoch that found no room is tried again ...
-RETRIES = 360  # ... for an hour
+_RETRY_SECONDS = 10  # so often a last epoch that found no room is tried again ...
+_RETRIES = 360  # ... for an hour
 
 
 class Recorder:
@@ -64,7 +64,7 @@ class Recorder:
 
     def draw(self, *, now: bool = False) -> None:
         """The curves, if the last ones are old."""
-        if not now and time.monotonic() - self._drawn < PLOT_SECONDS:
+        if not now and time.monotonic() - self._drawn < _PLOT_SECONDS:
             return
         try:
             plot_training(self.folder / PLOT, iterate_metrics(self.folder / METRICS), self.cost)
@@ -72,7 +72,7 @@ class Recorder:
             self.tell(str(error))
         self._drawn = time.monotonic()
 
-    def finish(self, retries: int = RETRIES) -> None:
+    def finish(self, retries: int = _RETRIES) -> None:
         """Saves what could not be saved, waiting for room, and draws the curves."""
         for attempt in range(retries + 1):
             if self._unsaved is None:
@@ -85,7 +85,7 @@ class Recorder:
                     raise
                 if attempt == 0:
                     self.tell(f"{error} Waiting for it with the last epoch; Ctrl-C gives it up.")
-                pause(RETRY_SECONDS)
+                pause(_RETRY_SECONDS)
         if self.saved_epoch:
             self.draw(now=True)
 

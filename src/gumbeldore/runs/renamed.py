@@ -1,6 +1,6 @@
 """Names and values that settings had in earlier versions. Files that hold them are still read, with a line that says so.
 
-A setting that moves gets a line in `RENAMED`; one that is gone a line in `GONE`; one that changes its form a function in `CONVERSIONS`.
+A setting that moves gets a line in `_RENAMED`; one that is gone a line in `_GONE`; one that changes its form a function in `_CONVERSIONS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gumbeldore.errors import SettingsError, notice
 
 Table = dict[str, Any]
 
-RENAMED = {
+_RENAMED = {
     "training.polish": "training.local_search",
     "training.recoveries": "training.relabel",
     "training.window": "training.replay_window",
@@ -22,7 +22,7 @@ RENAMED = {
 }
 """By the dotted name that was: the one that is."""
 
-GONE: dict[str, Any] = {
+_GONE: dict[str, Any] = {
     "training.gradient_norm": 1.0,
     "validation.seed": 4321,
 }
@@ -32,13 +32,13 @@ GONE: dict[str, Any] = {
 def renewed(settings: Mapping[str, Any], where: str = "") -> Table:
     """The same settings as this version names them; `where` they stand is for the message."""
     table, told = copy.deepcopy(dict(settings)), list[str]()
-    for old, new in RENAMED.items():
+    for old, new in _RENAMED.items():
         if _has(table, old) and not _has(table, new):
             _put(table, new, _take(table, old))
             told.append(f"`{old}` is `{new}` now")
-    for convert in CONVERSIONS:
+    for convert in _CONVERSIONS:
         told += convert(table)
-    for name, usual in GONE.items():
+    for name, usual in _GONE.items():
         if _has(table, name):
             value = _take(table, name)
             if value != usual:
@@ -79,7 +79,7 @@ def _nearest(table: Table) -> list[str]:
     return []
 
 
-CONVERSIONS: list[Callable[[Table], list[str]]] = [_replay, _precision, _nearest]
+_CONVERSIONS: list[Callable[[Table], list[str]]] = [_replay, _precision, _nearest]
 """Functions that bring settings of an older form into today's, and say what they changed."""
 
 

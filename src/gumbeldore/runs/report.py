@@ -16,7 +16,7 @@ from gumbeldore.runs.page import Page, Picture, render
 from gumbeldore.runs.presets import Entry, entry_of_file
 from gumbeldore.runs.report_pictures import solved_pictures
 
-TITLE = "Gumbeldore: "
+_TITLE = "Gumbeldore: "
 """How the title of a report begins: only files with such a title are replaced."""
 
 
@@ -36,7 +36,7 @@ def write_report(
     require(len(folders) >= 1, "Name the folders of runs or evaluations: gumbeldore report FOLDER...")
     require(out.suffix == ".html", f"`out` must end in .html, got {out.name}.")
     require(solutions >= 0, f"`solutions` must be at least 0, got {solutions}.")
-    check_replaceable(out)
+    _check_replaceable(out)
     found = read_folders(folders)
     known = _entries(found, entries or {})
     drawn = {each.name: _drawn(each, known, solutions, seed, tell) for each in found}
@@ -47,18 +47,18 @@ def write_report(
     return out
 
 
-def check_replaceable(out: Path) -> None:
+def _check_replaceable(out: Path) -> None:
     """Raises where the page would replace a file that is no report."""
     if not out.exists():
         return
     with open(out, errors="replace") as handle:
-        ours = f"<title>{TITLE}" in handle.read(1000)
+        ours = f"<title>{_TITLE}" in handle.read(1000)
     require(ours, f"{out} is there and is no report, so it is not replaced. Choose another --out.")
 
 
 def _title(found: Sequence[Found]) -> str:
     shown = ", ".join(each.name for each in found[:4])
-    return f"{TITLE}{shown}" + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+    return f"{_TITLE}{shown}" + (f" and {len(found) - 4} more" if len(found) > 4 else "")
 
 
 def _entries(found: Sequence[Found], given: Mapping[str, Entry]) -> dict[str, Entry]:

@@ -141,7 +141,7 @@ class Session:
     def _trained(self, policy: Network, saved: dict[str, Any] | None) -> Iterator[Progress | Epoch]:
         """Algorithm 1, or supervised training."""
         settings, options = self.settings, self.options
-        validation = validation_instances(settings, options.place)
+        validation = _validation_instances(settings, options.place)
         common: dict[str, Any] = {
             "validation": validation,
             "settings": settings.training,
@@ -196,7 +196,7 @@ class Session:
         return "Finished."
 
 
-def validation_instances(settings: RunSettings, device: torch.device) -> Any:
+def _validation_instances(settings: RunSettings, device: torch.device) -> Any:
     """The instances on which a run, or a stage of it, is judged."""
     generator = torch.Generator().manual_seed(VALIDATION_SEED)
     return settings.validation_problem.generate(settings.validation.instances, generator=generator, device=device)
@@ -217,7 +217,7 @@ def _dataset(labels: Mapping[Path, InstanceSet], device: torch.device) -> Datase
 def _stage(settings: RunSettings, stage: StageSettings, device: torch.device) -> Stage[Any]:
     own = settings.at(stage)
     ends = {name: getattr(stage, name) for name in ("learning_rate", "epochs", "stalled", "minutes")}
-    return Stage(own.training_problem, validation_instances(own, device), **ends)
+    return Stage(own.training_problem, _validation_instances(own, device), **ends)
 
 
 def _give_up(recorder: Recorder) -> None:

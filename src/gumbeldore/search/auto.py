@@ -20,7 +20,7 @@ DEPARTURES = 3.0
 """How often a sequence of the first sampled round is expected not to take the most probable action."""
 GROWTH = 1.5
 """By how much that grows after a round that found nothing better."""
-STEP = 0.5
+_STEP = 0.5
 """The shift of a path whose objective is one standard deviation above the mean, in logits."""
 GRID = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
 """Values of p at which departures are measured; in between they are interpolated."""
@@ -95,4 +95,4 @@ class AutoStep:
     def shift(self, result: Round, advantage: AdvantageFn) -> Tensor:
         """What is added to the logits along each path."""
         scale = self.variance.sqrt()
-        return advantage(result) * (STEP / scale.where(scale > 0, 1))[:, None]
+        return advantage(result) * (_STEP / scale.where(scale > 0, 1))[:, None]

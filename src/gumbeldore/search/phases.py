@@ -21,7 +21,7 @@ from gumbeldore.search.reconstruction import Ledger, Reconstruction
 from gumbeldore.search.samplers import evaluation_mode
 from gumbeldore.solutions import Solutions
 
-SHARED = 0.4
+_SHARED = 0.4
 """Evaluations per sequence, in those of a greedy solution: most of a sequence is shared with others."""
 
 
@@ -36,7 +36,7 @@ class Work:
     @property
     def solutions(self) -> float:
         """In greedy solutions that could be made instead."""
-        by_sequences = torch.inf if self.sequences is None else SHARED * self.sequences
+        by_sequences = torch.inf if self.sequences is None else _SHARED * self.sequences
         return min(by_sequences, self.evaluations / max(1, self.horizon))
 
 
@@ -65,7 +65,7 @@ class Exploration(Generic[S]):
     def affords(self, width: int) -> Bool[Tensor, " batch"]:
         """Whether a round of whole sequences is likely to end within the limit of evaluations."""
         search = self.following.search
-        return search.evaluator.needed + SHARED * width * search.horizon <= self.work.evaluations
+        return search.evaluator.needed + _SHARED * width * search.horizon <= self.work.evaluations
 
 
 @dataclass(frozen=True)

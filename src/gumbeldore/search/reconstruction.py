@@ -21,13 +21,13 @@ from gumbeldore.search.scores import by_probability
 from gumbeldore.search.task import Task
 from gumbeldore.solutions import Solutions
 
-WIDTH = 2
+_WIDTH = 2
 """Of the beam that builds a part anew."""
 PART = (0.1, 0.7)
 """The smallest and the largest part that is built anew, as fractions of all actions."""
 GOLDEN = 0.6180339887498949
 """Its multiples, modulo 1, fill the interval evenly: the sizes of parts."""
-GAIN = 1e-6
+_GAIN = 1e-6
 """Relative. Less is not better: isometries round."""
 
 
@@ -117,9 +117,9 @@ class Reconstruction(Generic[S]):
 
     def _continued(self, row: Int[Tensor, " row"], there: S) -> tuple[Float[Tensor, " row"], Int[Tensor, "row depth"]]:
         """The best objective, and its actions, of a beam search from partial solutions of these instances."""
-        room = MemoryBudget(WIDTH, WIDTH, self.memory, reuses=False)
+        room = MemoryBudget(_WIDTH, _WIDTH, self.memory, reuses=False)
         search = room.search(replace(self.task, state=there.compact()), transpositions=self.transpositions)
-        result = search.round(WIDTH, by_probability)
+        result = search.round(_WIDTH, by_probability)
         objective, slot = result.objective.max(1)
         self.spent.evaluations = self.spent.evaluations.index_add(0, row, search.evaluator.made)
         self.spent.sequences = self.spent.sequences.index_add(0, row, result.filled.sum(1))
@@ -134,7 +134,7 @@ class Reconstruction(Generic[S]):
     ) -> None:
         """Solutions that are better than those they came from. The best of each instance is added, if it is better than all before."""
         before, best = self.objective[row, chain], self.best[:, None]
-        better = objective > before + GAIN * before.abs()
+        better = objective > before + _GAIN * before.abs()
         row, chain, actions, objective = row[better], chain[better], actions[better], objective[better]
         self.actions = pad(self.actions, (0, max(0, actions.shape[1] - self.actions.shape[2])), value=-1)
         self.actions[row, chain] = pad(actions, (0, self.actions.shape[2] - actions.shape[1]), value=-1)
@@ -151,7 +151,7 @@ def best_apart(
 ) -> tuple[Int[Tensor, "batch chain depth"], Float[Tensor, "batch chain"]]:
     """The best solutions, no two of equal worth, which may be the same; where there are fewer, the best one several times."""
     value, order = objective.sort(dim=1, descending=True, stable=True)
-    again = value[:, 1:] >= value[:, :-1] - GAIN * value[:, :-1].abs()
+    again = value[:, 1:] >= value[:, :-1] - _GAIN * value[:, :-1].abs()
     value = value.masked_fill(pad(again, (1, 0), value=False), -torch.inf)
     place = value.sort(dim=1, descending=True, stable=True).indices[:, :count]
     place = pad(place.where(value.gather(1, place) > -torch.inf, 0), (0, count - place.shape[1]))

@@ -16,10 +16,10 @@ Perturb = Callable[[Float[Tensor, "batch beam action"], Float[Tensor, "batch bea
 CUT = -1e300
 """The score of a candidate that may not be chosen, although it could be: what is -inf could not."""
 
-NOISE = 1 << 14
+_NOISE = 1 << 14
 """How many random numbers are drawn at once, if that is enough for several levels of a search."""
 
-LAST = 1 << 30
+_LAST = 1 << 30
 """The rank, within an augmentation, of all that is not among the best of its slot."""
 
 
@@ -45,7 +45,7 @@ def by_probability_within(augmentations: int, some: range | None = None) -> Pert
         best, action = total.topk(min(-(-total.shape[1] // len(chosen)), total.shape[2]), dim=2)
         below = (-score.clamp(min=-(2.0**50))).long() % augmentations
         rank = _rank_within(best, below, augmentations)
-        full = -(LAST * augmentations + below).to(total.dtype)[..., None].expand_as(total)
+        full = -(_LAST * augmentations + below).to(total.dtype)[..., None].expand_as(total)
         ranked = full.scatter(2, action, -(rank * augmentations + below[..., None]).to(total.dtype))
         return ranked.masked_fill(none, -torch.inf)
 
@@ -70,7 +70,7 @@ def by_gumbels(seeds: Int[Tensor, " batch"], index: int) -> Perturb:
     def perturb(total: Float[Tensor, "batch beam action"], score: Float[Tensor, "batch beam"], depth: int) -> Tensor:
         nonlocal block, noise
         if depth not in block or noise.shape[1:] != total.shape:
-            block = range(depth, depth + max(1, NOISE // total.numel()))
+            block = range(depth, depth + max(1, _NOISE // total.numel()))
             noise = gumbel.gumbels_by_depth(seeds, block, tuple(total.shape[1:]))
         return gumbel.gumbels_with_maximum(total, noise[depth - block.start], score)
 

@@ -67,7 +67,7 @@ class SamplerSettings:
     @classmethod
     def of(cls, text: str, memory_mb: int | None = None) -> SamplerSettings:
         """The settings of such a text; with so much memory where it says nothing of that."""
-        return parsed(text) if memory_mb is None else parsed(text, memory_mb=memory_mb)
+        return _parsed(text) if memory_mb is None else _parsed(text, memory_mb=memory_mb)
 
     def build(self, epoch: int = 1) -> Sampler:
         """The sampler of an epoch (from 1)."""
@@ -126,16 +126,16 @@ class Kind:
         return dict(zip(self.fields, map(int, size.split("x")), strict=True))
 
 
-ROUNDS = ("sigma", "p", "from", "first", "augmentations", "memory", "transpositions")
-KINDS = {
+_ROUNDS = ("sigma", "p", "from", "first", "augmentations", "memory", "transpositions")
+_KINDS = {
     "greedy": Kind("greedy", options=("augmentations", "memory", "transpositions")),
     "beam": Kind("beam", "16", ("beam_width",), ("augmentations", "memory", "transpositions")),
     "wr": Kind("with-replacement", "128", ("beam_width",), ("p", "augmentations", "memory"), {"rounds": 1}),
-    "wor": Kind("without-replacement", "16x1", ("beam_width", "rounds"), ROUNDS[1:]),
-    "gd": Kind("gumbeldore", "32x4", ("beam_width", "rounds"), ROUNDS),
-    "theory": Kind("theory", "32x4", ("beam_width", "rounds"), ROUNDS),
-    "outcome": Kind("outcome", "32x10", ("beam_width", "rounds"), ROUNDS),
-    "step": Kind("step", "32x10", ("beam_width", "step"), ROUNDS, {"sigma": 0.0, "first_round_deterministic": True}),
+    "wor": Kind("without-replacement", "16x1", ("beam_width", "rounds"), _ROUNDS[1:]),
+    "gd": Kind("gumbeldore", "32x4", ("beam_width", "rounds"), _ROUNDS),
+    "theory": Kind("theory", "32x4", ("beam_width", "rounds"), _ROUNDS),
+    "outcome": Kind("outcome", "32x10", ("beam_width", "rounds"), _ROUNDS),
+    "step": Kind("step", "32x10", ("beam_width", "step"), _ROUNDS, {"sigma": 0.0, "first_round_deterministic": True}),
     "adaptive": Kind("adaptive", "128", ("sequences",), ("evaluations", "effort", "memory", "transpositions"), optional=True),
 }
 
@@ -173,7 +173,7 @@ def _one_of(on: str, off: str) -> Callable[[str, str], bool]:
     return read
 
 
-OPTIONS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+_OPTIONS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "p": _nucleus,
     **{
         name: lambda where, text, name=field, read=read: {name: read(where, text)}  # type: ignore[misc]
@@ -191,7 +191,7 @@ OPTIONS: dict[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
-def parsed(text: str, **defaults: Any) -> SamplerSettings:
+def _parsed(text: str, **defaults: Any) -> SamplerSettings:
     """The settings of `gd:32x4,sigma=0.3,p=0.8..1` and the like."""
     head, *rest = text.split(",")
     kind, _, size = head.partition(":")
@@ -201,9 +201,9 @@ def parsed(text: str, **defaults: Any) -> SamplerSettings:
         preset(size or kind)  # raises where it is unknown
         changes: dict[str, Any] = {"method": size or kind}
     else:
-        require(kind in KINDS, f"Unknown sampler `{kind}` in `{text}`. Samplers look like {EXAMPLES}.")
-        known = KINDS[kind].options
-        changes = {"method": KINDS[kind].method, **KINDS[kind].usual, **KINDS[kind].read(text, kind, size)}
+        require(kind in _KINDS, f"Unknown sampler `{kind}` in `{text}`. Samplers look like {EXAMPLES}.")
+        known = _KINDS[kind].options
+        changes = {"method": _KINDS[kind].method, **_KINDS[kind].usual, **_KINDS[kind].read(text, kind, size)}
     return SamplerSettings(**{**defaults, **changes, **_options(text, known, rest)})
 
 
@@ -220,5 +220,5 @@ def _options(text: str, known: tuple[str, ...], given: list[str]) -> dict[str, A
         found[name] = value
     settings: dict[str, Any] = {}
     for name, value in found.items():
-        settings |= OPTIONS[name](f"`{name}` in `{text}`", value)
+        settings |= _OPTIONS[name](f"`{name}` in `{text}`", value)
     return settings

@@ -22,7 +22,7 @@ from gumbeldore.search.trie import UNKNOWN, Children
 from gumbeldore.sequences.problem import SequenceState
 from gumbeldore.sequences.search import SequenceSearch, TokenEvaluator
 
-SORTED = (256, 4096)
+_SORTED = (256, 4096)
 """A nucleus that needs no more than so many tokens is found without sorting all."""
 
 
@@ -38,7 +38,7 @@ class Fresh:
     @classmethod
     def of(cls, logits: Float[Tensor, "row token"], wanted: Int[Tensor, " row"], slots: int, size: int) -> Fresh:
         exact = precise(logits.device)
-        sums = block_sums(logits, size).to(exact)
+        sums = _block_sums(logits, size).to(exact)
         total = gumbel.log_sum_exp(sums)
         row = torch.full((slots,), UNKNOWN, device=logits.device)
         row[wanted] = gumbel.counting(len(wanted), logits.device)
@@ -47,17 +47,17 @@ class Fresh:
     def block(self, slot: Int[Tensor, " pair"], block: Int[Tensor, " pair"], size: int) -> Float[Tensor, "pair token"]:
         """Log-probabilities of the tokens of some blocks."""
         row = self.row.index_select(0, slot)
-        return take_block(self.logits, row, block, size).to(self.total.dtype) - self.total.index_select(0, row)[:, None]
+        return _take_block(self.logits, row, block, size).to(self.total.dtype) - self.total.index_select(0, row)[:, None]
 
 
-def block_sums(logits: Float[Tensor, "row token"], size: int) -> Float[Tensor, "row block"]:
+def _block_sums(logits: Float[Tensor, "row token"], size: int) -> Float[Tensor, "row block"]:
     """The log-sum-exp of every `size` successive logits; the last block may have fewer."""
     whole = logits.shape[1] // size * size
     sums = gumbel.log_sum_exp(logits[:, :whole].unflatten(1, (-1, size))).squeeze(2)
     return sums if whole == logits.shape[1] else torch.cat([sums, gumbel.log_sum_exp(logits[:, whole:])], 1)
 
 
-def take_block(
+def _take_block(
     values: Float[Tensor, "row token"], row: Int[Tensor, " pair"], block: Int[Tensor, " pair"], size: int
 ) -> Float[Tensor, "pair place"]:
     """The values of some blocks; -inf behind the end of the last one."""
@@ -71,7 +71,7 @@ def truncated(location: Float[Tensor, "row token"], p: Float[Tensor, " row"]) ->
     """-inf outside the nucleus of each row; as they are inside. More tokens are sorted only where fewer do not reach `p`."""
     kept = location.clone()
     rows = flat_nonzero(p < 1)
-    for count in SORTED:
+    for count in _SORTED:
         if len(rows) == 0:
             return kept
         best, token = location.index_select(0, rows).topk(min(count, location.shape[1]), dim=1)
@@ -128,7 +128,7 @@ class BlockSearch(SequenceSearch):
             location = self._truncated(beam, depth, fresh, children, shift, nucleus)
             sums = rest.new_full((batch * width, self.blocks), -torch.inf)
             open_rows = flat_nonzero(beam.open)
-            sums[open_rows] = block_sums(location, self.size).to(sums.dtype)[fresh.row[open_rows]]
+            sums[open_rows] = _block_sums(location, self.size).to(sums.dtype)[fresh.row[open_rows]]
             corrected = sums.view(batch, width, -1)
         else:
             location, corrected = None, gumbel.log_add_exp(rest, self._visited(depth, children, shift, rest))
@@ -150,7 +150,7 @@ class BlockSearch(SequenceSearch):
         if location is not None:
             assert fresh is not None
             row = fresh.row.take(slot.flatten()).clamp(min=0)
-            conditional = take_block(location, row, block.flatten(), self.size).view_as(prior).to(prior.dtype)
+            conditional = _take_block(location, row, block.flatten(), self.size).view_as(prior).to(prior.dtype)
             conditional = conditional.where(prior > -torch.inf, -torch.inf)
         elif place is not None and shift is not None:
             conditional = prior + self._table(place, shift, prior, 0)

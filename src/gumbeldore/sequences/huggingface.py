@@ -40,7 +40,15 @@ __all__ = [
     "texts",
 ]
 
-OURS = {"use_cache", "logits_to_keep", "position_ids", "past_key_values", "cache_position", "attention_mask", "encoder_outputs"}
+_OURS = {
+    "use_cache",
+    "logits_to_keep",
+    "position_ids",
+    "past_key_values",
+    "cache_position",
+    "attention_mask",
+    "encoder_outputs",
+}
 """What `generate` passes on that a search looks after itself."""
 
 
@@ -98,7 +106,7 @@ def stream(
         first = model.config.decoder_start_token_id if first is None else first
         sources = [(first,)] * len(sources)
     rules = [criterion for criterion in stopping_criteria if isinstance(criterion, MaxTimeCriteria)]
-    how = with_limits(how or Rounds(), rules)
+    how = _with_limits(how or Rounds(), rules)
     kept = [criterion for criterion in stopping_criteria if not isinstance(criterion, MaxTimeCriteria)]
     policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
     problem = Sequences(vocabulary(model), max_new_tokens, ends(config.eos_token_id), stop=stopping(kept, pad))
@@ -138,7 +146,7 @@ def ends(token: int | Sequence[int] | Tensor | None) -> tuple[int, ...]:
     return () if token is None else tuple(torch.as_tensor(token).flatten().tolist())
 
 
-def with_limits(how: Rounds, criteria: Sequence[Any]) -> Rounds:
+def _with_limits(how: Rounds, criteria: Sequence[Any]) -> Rounds:
     """Time limits of transformers as rules of the search."""
     return replace(how, until=(*how.rules, *(TimeLimit(float(each.max_time)) for each in criteria)))
 
@@ -185,7 +193,7 @@ def gumbeldore_search(
         generation_config: Any,
         **model_kwargs: Any,
     ) -> Any:
-        unknown = sorted(name for name, value in model_kwargs.items() if name not in OURS and value is not None)
+        unknown = sorted(name for name, value in model_kwargs.items() if name not in _OURS and value is not None)
         if unknown:
             raise ContractError(f"`gumbeldore_search` does not know the model inputs {', '.join(unknown)}: leave them out.")
         apart = max(generation_config.num_beams or 1, generation_config.num_return_sequences or 1)
@@ -209,7 +217,7 @@ def gumbeldore_search(
         policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
         scorers = None if score is None else [Scorer(score, *options, len(prompt)) for prompt in prompts]
         state, seeds = problem.start(prompts, model.device), seeds_of(seed, len(prompts))
-        found = deque(search(problem, policy, state, with_limits(rounds, limits), seeds, scorers), maxlen=1).pop()
+        found = deque(search(problem, policy, state, _with_limits(rounds, limits), seeds, scorers), maxlen=1).pop()
         output = chosen(found, ids, generation_config.num_return_sequences or 1, pad)
         return output if generation_config.return_dict_in_generate else output.sequences
 

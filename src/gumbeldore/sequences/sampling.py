@@ -153,7 +153,7 @@ def search(
     seeds, searching = seeds.to(state.device), None
     prompts = [tuple(prompt.tolist()) for prompt in state.prompts()]
     for index, p in enumerate(sampler.nucleus_schedule):
-        with evaluation_mode(network_of(policy)):
+        with evaluation_mode(_network_of(policy)):
             searching = searching or _search(problem, policy, state, sampler, scorers, blocks)
             result = searching.round(
                 how.beam_width, by_gumbels(seeds, index), nucleus=p, root_score=root_gumbels(seeds, index), active=active
@@ -172,7 +172,7 @@ def search(
             return
 
 
-def network_of(policy: Any) -> Any:
+def _network_of(policy: Any) -> Any:
     """The module behind a policy, if there is one."""
     while not isinstance(policy, torch.nn.Module) and hasattr(policy, "model"):
         policy = policy.model

@@ -13,23 +13,23 @@ from gumbeldore.errors import SettingsError
 Path = list[int]
 """The numbers of all prefixes of a prefix, the longest last."""
 
-FIRST = 64
+_FIRST = 64
 """Rows to begin with."""
 
 
-def mapped(function: Callable[..., Tensor], state: Any, *others: Any) -> Any:
+def _mapped(function: Callable[..., Tensor], state: Any, *others: Any) -> Any:
     """A state with a function applied to its tensors."""
     if isinstance(state, Tensor):
         return function(state, *others)
     if isinstance(state, dict):
-        return {key: mapped(function, value, *(other[key] for other in others)) for key, value in state.items()}
+        return {key: _mapped(function, value, *(other[key] for other in others)) for key, value in state.items()}
     if isinstance(state, tuple | list):
-        parts = [mapped(function, value, *(other[i] for other in others)) for i, value in enumerate(state)]
+        parts = [_mapped(function, value, *(other[i] for other in others)) for i, value in enumerate(state)]
         return type(state)(*parts) if hasattr(state, "_fields") else type(state)(parts)
     raise SettingsError(f"A state must be a tensor, or a tuple, list or dictionary of states, got {type(state).__name__}.")
 
 
-def tensors(state: Any) -> list[Tensor]:
+def _tensors(state: Any) -> list[Tensor]:
     """The tensors of a state."""
     found: list[Tensor] = []
 
@@ -37,13 +37,13 @@ def tensors(state: Any) -> list[Tensor]:
         found.append(tensor)
         return tensor
 
-    mapped(seen, state)
+    _mapped(seen, state)
     return found
 
 
 def select(state: Any, rows: Tensor) -> Any:
     """Some rows of a state."""
-    return mapped(lambda tensor: tensor.index_select(0, rows.to(tensor.device)), state)
+    return _mapped(lambda tensor: tensor.index_select(0, rows.to(tensor.device)), state)
 
 
 class StateStore:
@@ -86,12 +86,12 @@ class StateStore:
         """The states of all prefixes of some paths of one length, as [row, place, ...]."""
         shape = len(paths), len(paths[0])
         flat = self.states([prefix for path in paths for prefix in path])
-        return mapped(lambda tensor: tensor.view(*shape, *tensor.shape[1:]), flat)
+        return _mapped(lambda tensor: tensor.view(*shape, *tensor.shape[1:]), flat)
 
     def put(self, prefixes: list[int], state: Any) -> None:
         """Keeps new states, as many as there is room for. Those that are here already stay as they are."""
         if self.limit is None:
-            each = sum(tensor[0].numel() * tensor.element_size() for tensor in tensors(state))
+            each = sum(tensor[0].numel() * tensor.element_size() for tensor in _tensors(state))
             self.limit = max(1, self.memory // max(1, each))
         new = {prefix: row for row, prefix in enumerate(prefixes) if prefix not in self._slot}
         self._make_room(len(new))
@@ -103,21 +103,21 @@ class StateStore:
 
     def _write(self, state: Any, rows: Tensor, slots: Tensor) -> None:
         if self._table is None:
-            self._table = mapped(lambda values: values.new_empty(0, *values.shape[1:]), state)
-        more = self._rows - len(tensors(self._table)[0])
+            self._table = _mapped(lambda values: values.new_empty(0, *values.shape[1:]), state)
+        more = self._rows - len(_tensors(self._table)[0])
         if more > 0:
-            self._table = mapped(lambda table: torch.cat([table, table.new_empty(more, *table.shape[1:])]), self._table)
+            self._table = _mapped(lambda table: torch.cat([table, table.new_empty(more, *table.shape[1:])]), self._table)
 
         def written(table: Tensor, values: Tensor) -> Tensor:
             return table.index_copy_(0, slots.to(table.device), values.detach().index_select(0, rows.to(values.device)))
 
-        mapped(written, self._table, state)
+        _mapped(written, self._table, state)
 
     def _make_room(self, count: int) -> None:
         assert self.limit is not None
         missing = count - len(self._free)
         if missing > 0 and self._rows < self.limit:
-            size = min(self.limit, max(FIRST, 2 * self._rows, self._rows + missing))
+            size = min(self.limit, max(_FIRST, 2 * self._rows, self._rows + missing))
             self._free.extend(range(size - 1, self._rows - 1, -1))
             missing, self._rows = missing - (size - self._rows), size
         old = [prefix for prefix in self._slot if prefix not in self._now][: max(0, missing)]

@@ -54,14 +54,14 @@ class Held(DynamicLayer):
         self.keys, self.values, self.is_initialized = keys, values, True
 
 
-def with_layers(layers: Sequence[Any]) -> Any:
+def _with_layers(layers: Sequence[Any]) -> Any:
     """A cache of given layers."""
     cache: Any = DynamicCache()
     cache.layers = list(layers)
     return cache
 
 
-def contents(cache: Any) -> Layers:
+def _contents(cache: Any) -> Layers:
     """Keys and values of a cache by layer."""
     return [(layer.keys, layer.values) for layer in cache.layers]
 
@@ -98,9 +98,9 @@ class Transformer:
         if self.encoded is not None:
             caches = EncoderDecoderCache(cache, DynamicCache())
             output = self._decode(ids, mask, caches, *self.encoded)
-            return output.logits[:, -1], Prompts(contents(cache), mask, self.encoded, contents(caches.cross_attention_cache))
+            return output.logits[:, -1], Prompts(_contents(cache), mask, self.encoded, _contents(caches.cross_attention_cache))
         output = self._forward(ids, mask, mask.long().cumsum(1).sub(1).clamp(min=0), cache)
-        return output.logits[:, -1], Prompts(contents(cache), mask)
+        return output.logits[:, -1], Prompts(_contents(cache), mask)
 
     def step(
         self, token: Int[Tensor, " row"], pages: Pages | None, memory: Prompts, prompt: Int[Tensor, " row"]
@@ -118,12 +118,12 @@ class Transformer:
             for piece, page in zip(given, since, strict=False):
                 piece.append(page.transpose(1, 2))
             layers.append(Given(*given))
-        cache, own = with_layers(layers), rows(memory.mask)
+        cache, own = _with_layers(layers), rows(memory.mask)
         mask = torch.nn.functional.pad(own, (0, count + 1), value=True)
         if memory.cross is None or memory.encoded is None:
             output = self._forward(token[:, None], mask, own.sum(1, keepdim=True) + count, cache)
         else:
-            cross = with_layers([Held(rows(keys), rows(values)) for keys, values in memory.cross])
+            cross = _with_layers([Held(rows(keys), rows(values)) for keys, values in memory.cross])
             hidden, source = memory.encoded
             output = self._decode(token[:, None], mask, EncoderDecoderCache(cache, cross), rows(hidden), rows(source))
         made = [layer.new for layer in layers if layer.new is not None]
@@ -165,7 +165,7 @@ class TransformerPolicy(StatefulPolicy):
         if not self.processors:
             return logits
         processed = logits.clone()
-        for rows, ids in by_length(state, self.pad):
+        for rows, ids in _by_length(state, self.pad):
             scores = processed[rows]
             for processor in self.processors:
                 if isinstance(processor, PrefixConstrainedLogitsProcessor):
@@ -176,7 +176,7 @@ class TransformerPolicy(StatefulPolicy):
         return processed
 
 
-def by_length(state: SequenceState, pad: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row length"]]]:
+def _by_length(state: SequenceState, pad: int) -> list[tuple[Int[Tensor, " row"], Int[Tensor, "row length"]]]:
     """Rows with equally many tokens together, as transformers write them: the prompt padded on the left, then the tokens."""
     prompt = state.prompt.masked_fill(state.prompt == NOTHING, pad)[state.instance]
     groups = []
@@ -204,7 +204,7 @@ def stopping(criteria: Sequence[Any], pad: int) -> Callable[[SequenceState], Boo
 
     def stops(state: SequenceState) -> Bool[Tensor, " row"]:
         stopped = torch.zeros_like(state.ended)
-        for rows, ids in by_length(state, pad):
+        for rows, ids in _by_length(state, pad):
             for criterion in criteria:
                 stopped[rows] |= torch.as_tensor(criterion(ids, None), device=ids.device).expand(len(rows))
         return stopped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 FLOOR = 0.05
 """The least share of the time of each part: an instance may change its mind."""
-MEMORY = 0.1
+_MEMORY = 0.1
 """Gains, and the time they took, count half after this part of all time that there is; what was spent altogether, after all of it."""
 
 
@@ -37,7 +37,7 @@ class Credit:
     def __init__(self, names: Sequence[str], total: float, leader: str | None = None) -> None:
         """`names`: the one to rely on first. `total`: seconds that there are for all."""
         self.accounts = {name: Account() for name in names}
-        self.half, self.leader = max(1e-9, MEMORY * total), leader
+        self.half, self.leader = max(1e-9, _MEMORY * total), leader
 
     @property
     def shares(self) -> dict[str, float]:
@@ -61,7 +61,7 @@ class Credit:
         fading = 0.5 ** (seconds / self.half)
         for account in self.accounts.values():
             account.seconds, account.gain = fading * account.seconds, fading * account.gain
-            account.spent *= fading**MEMORY
+            account.spent *= fading**_MEMORY
         mine = self.accounts[name]
         mine.spent, mine.seconds, mine.gain = mine.spent + seconds, mine.seconds + seconds, mine.gain + gain
         mine.turns += 1

@@ -97,7 +97,7 @@ class Effort:
 
     def parts_for(self, job: Job, policy: bool = True) -> tuple[PartName, ...]:
         """Who works on this instance, if there is a `policy` for it, or none."""
-        there = [part for part in PARTS if available(part, job) and (policy or part == "local-search")]
+        there = [part for part in PARTS if _available(part, job) and (policy or part == "local-search")]
         if self.parts is None:
             alone = self.sequences is not None or not isinstance(self.sampler, str)
             return ("policy",) if alone and "policy" in there else tuple(there)
@@ -107,7 +107,7 @@ class Effort:
         return tuple(part for part in PARTS if part in self.parts)
 
 
-def available(part: PartName, job: Job) -> bool:
+def _available(part: PartName, job: Job) -> bool:
     if part == "local-search":
         return job.kit.local_search is not None and job.start is None
     if part == "reconstruction":

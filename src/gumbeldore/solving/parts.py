@@ -36,17 +36,17 @@ from gumbeldore.solving.search import device_of, streams
 
 FIRST_SHARE = 0.3
 """A policy whose first solution would take longer than this part of the time has no turn."""
-STEP = 0.002
+_STEP = 0.002
 """Seconds of a step of a search beside the call of the policy."""
-MILD = (0.6, 1.0)
+_MILD = (0.6, 1.0)
 """Local search from a policy's solution begins as if it were as far as that: the solution is good already."""
-FORMS = 4
+_FORMS = 4
 """So many forms of the best solution are built anew side by side."""
 LEAST, MOST = 8, 150
 """At least and at most so many actions are built anew, as many as there is time for."""
-SHORT = 0.15
+_SHORT = 0.15
 """Seconds that a turn of reconstruction may take at least."""
-WIDTH = 2
+_WIDTH = 2
 """Of the beam that builds them."""
 
 
@@ -152,7 +152,7 @@ class PolicySide:
                 begin = monotonic()
                 self.policy(self.state, context)
                 took.append(monotonic() - begin)
-        return STEP + min(took)
+        return _STEP + min(took)
 
     @property
     def evaluations(self) -> int:
@@ -167,7 +167,7 @@ class PolicySide:
         make, begin = best.job.kit.local_search, monotonic()
         if make is not None and seconds > 0:
             search = make(best.job.given, self.seed % (1 << 31), actions)
-            search.run(seconds=seconds, progress=MILD)
+            search.run(seconds=seconds, progress=_MILD)
             best.offer(search.actions, by)
         self.helped = monotonic() - begin
         best.spent(by, self.helped)
@@ -226,7 +226,7 @@ class Rebuilding(PolicySide):
         self.deadline.at = self.end
         built = self._built(best.actions)
         took = monotonic() - begin
-        self.most = max(LEAST, min(MOST, 2 * self.most, int(self.most * max(SHORT, seconds) / (2 * took))))
+        self.most = max(LEAST, min(MOST, 2 * self.most, int(self.most * max(_SHORT, seconds) / (2 * took))))
         if built is None:
             return False
         actions = min(built, key=best.job.cost)
@@ -237,19 +237,19 @@ class Rebuilding(PolicySide):
 
     def _built(self, solution: list[int]) -> list[list[int]] | None:
         """Solutions with a part that is new; None if the time is up."""
-        rows = torch.zeros(FORMS, dtype=torch.long, device=self.state.device)
+        rows = torch.zeros(_FORMS, dtype=torch.long, device=self.state.device)
         state = self.state.rows(rows)
-        actions = torch.tensor(solution, device=rows.device).expand(FORMS, -1)
-        numbers = self.turns * FORMS + torch.arange(FORMS, device=rows.device)
+        actions = torch.tensor(solution, device=rows.device).expand(_FORMS, -1)
+        numbers = self.turns * _FORMS + torch.arange(_FORMS, device=rows.device)
         form = self.problem.reencoded(state, actions, seeds=mix(self.group.seeds[0] + numbers))
         whole = (form.actions >= 0).sum(1)
         share = PART[0] + (PART[1] - PART[0]) * (numbers * GOLDEN % 1)
         kept = (whole - (share * whole).ceil().long().clamp(min=2, max=self.most)).clamp(min=0)
         there = replay(self.problem, form.state, form.actions, kept)
-        stream = BeamSearch(WIDTH, self.memory).stream(self.problem, self.policy, there, numbers, self.deadline)
+        stream = BeamSearch(_WIDTH, self.memory).stream(self.problem, self.policy, there, numbers, self.deadline)
         if (found := next(stream, None)) is None:
             return None
-        self.sequences += FORMS
+        self.sequences += _FORMS
         last = found.best_actions
         new = self.problem.inverse_transform(state, form.tag, continued(form.actions, kept, last))
         return [[action for action in sequence if action >= 0] for sequence in new.tolist()]

@@ -18,7 +18,7 @@ from gumbeldore.policy import Network, Policy
 from gumbeldore.solving.effort import Effort
 from gumbeldore.solving.jobs import Job
 
-NAMES = 255
+_NAMES = 255
 """A file's name is no longer."""
 
 
@@ -67,7 +67,7 @@ def policies_for(
     return policies, faults
 
 
-def without_policy(effort: Effort, job: Job) -> bool:
+def _without_policy(effort: Effort, job: Job) -> bool:
     """Whether an instance can be solved although there is no policy: by local search, if nobody has asked for others."""
     return effort.parts is None and effort.parts_for(job) != ("policy",) and effort.parts_for(job, policy=False) != ()
 
@@ -75,7 +75,7 @@ def without_policy(effort: Effort, job: Job) -> bool:
 def unsolvable(jobs: Sequence[Job], effort: Effort, faults: dict[str, str], *, named: bool) -> list[tuple[Job, str]]:
     """Instances that wait for a policy which is not there, and why not. A policy that a user has `named` is not gone without."""
     return [
-        (job, faults[job.kit.name]) for job in jobs if job.kit.name in faults and (named or not without_policy(effort, job))
+        (job, faults[job.kit.name]) for job in jobs if job.kit.name in faults and (named or not _without_policy(effort, job))
     ]
 
 
@@ -100,7 +100,7 @@ def as_policy(policy: Policy[Any] | Callable[[Any], Tensor]) -> Policy[Any]:
 def is_a_name(named: str | Path) -> bool:
     """Of a policy that ships: one word that is no file."""
     path = Path(named)
-    if "\0" in str(named) or len(path.name) > NAMES:
+    if "\0" in str(named) or len(path.name) > _NAMES:
         return False
     return not path.exists() and path.name == str(named) and not path.suffix
 

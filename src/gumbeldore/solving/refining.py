@@ -14,7 +14,7 @@ from gumbeldore.solving.found import Found, Improvement, Share, merged
 from gumbeldore.solving.jobs import Group, Job
 
 
-def polisher(kit: Kit) -> tuple[str, WarmStartedSolver]:
+def _polisher(kit: Kit) -> tuple[str, WarmStartedSolver]:
     """The name of an installed solver that takes a start, and the solver."""
     for name, solver in kit.warm_started.items():
         if find_spec(name) is not None:
@@ -29,7 +29,7 @@ def check_polish(kit: Kit, seconds: float | None) -> None:
     """Raises where a solver that is asked for does not exist."""
     require(seconds is None or 0 < seconds < float("inf"), f"`polish` must be above 0 seconds, got {seconds}.")
     if seconds is not None:
-        polisher(kit)
+        _polisher(kit)
 
 
 def polished(group: Group, rounds: Iterator[list[Found]], seconds: float) -> Iterator[list[Found]]:
@@ -38,12 +38,12 @@ def polished(group: Group, rounds: Iterator[list[Found]], seconds: float) -> Ite
     for found in rounds:
         yield found
     columns = zip(group.jobs, found, group.seeds, strict=True)
-    yield [refined(job, each, seconds, seed) for job, each, seed in columns]
+    yield [_refined(job, each, seconds, seed) for job, each, seed in columns]
 
 
-def refined(job: Job, found: Found, seconds: float, seed: int) -> Found:
+def _refined(job: Job, found: Found, seconds: float, seed: int) -> Found:
     """The same with what the solver found. If that is nothing better, or infeasible, what there was stays."""
-    name, solve = polisher(job.kit)
+    name, solve = _polisher(job.kit)
     begin, notes, solutions = monotonic(), found.notes, found.best
     try:
         actions = solve(job.given, [actions for actions, _ in found.best], Limit(seconds), seed % (1 << 31))

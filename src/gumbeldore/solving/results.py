@@ -19,7 +19,7 @@ from gumbeldore.kits.kit import Record
 from gumbeldore.solving.found import POLICY, Found, Improvement, Share
 from gumbeldore.solving.jobs import Job
 
-TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 """Relative: so far may be what a policy's problem says of a solution from what the verifier says."""
 
 
@@ -188,7 +188,7 @@ def result(job: Job, found: Found) -> Result:
     if not verdict.feasible:
         raise ContractError(f"The solution of {of} is infeasible: {verdict.reason}. This is a bug: report it.")
     worth = job.given.cost(found.actions) if job.given.cost is not None else 0.0 - verdict.objective
-    if abs(worth - found.cost) > TOLERANCE * max(1.0, abs(worth)):
+    if abs(worth - found.cost) > _TOLERANCE * max(1.0, abs(worth)):
         raise ContractError(
             f"The solution of {of} is worth {job.shown(worth)}, not {job.shown(found.cost)}. This is a bug: report it."
         )
@@ -203,11 +203,6 @@ def exact(found: Found, worth: float) -> Found:
         best=[(found.actions, worth), *found.best[1:]],
         improvements=(*found.improvements[:-1], *(replace(each, cost=worth) for each in last)),
     )
-
-
-def parts_of(results: Sequence[Result]) -> list[str]:
-    """Who worked on any of them, in the order in which they first did."""
-    return list(dict.fromkeys(share.by for each in results for share in each.shares))
 
 
 def cost_of(results: Sequence[Result]) -> str:

@@ -19,10 +19,10 @@ from gumbeldore.solving.jobs import Job
 from gumbeldore.solving.results import Result, drawable, number
 from gumbeldore.solving.running import Failure, Solving
 
-SOLUTIONS = "solutions.json"
+_SOLUTIONS = "solutions.json"
 PICTURES = 20
 """So many pictures are drawn, unless told otherwise."""
-EXPORTED = 1000
+_EXPORTED = 1000
 """So many solutions get files of their own."""
 PAUSE = 1.0
 """Seconds between two writings of what was found so far, at least."""
@@ -42,7 +42,7 @@ class SolutionFolder:
         """For this process alone; what it holds is read."""
         check_writable(self.path, "--folder")
         with locked(self.path):
-            self.earlier = {} if self.replaces else {key(record): record for record in read_records(self.path / SOLUTIONS)}
+            self.earlier = {} if self.replaces else {key(record): record for record in read_records(self.path / _SOLUTIONS)}
             yield self
 
     def start(self, job: Job) -> Job:
@@ -73,17 +73,17 @@ class SolutionFolder:
     def save_meanwhile(self, solving: Solving) -> None:
         """What was found so far, if that has not been written a moment ago."""
         if monotonic() - self.written >= PAUSE:
-            write_json(self.path / SOLUTIONS, self.records(solving.results()))
+            _write_json(self.path / _SOLUTIONS, self.records(solving.results()))
             self.written = monotonic()
 
     def save(self, results: Sequence[Result], pictures: int = PICTURES) -> list[str]:
         """Writes everything; returns lines that say what and where."""
-        write_json(self.path / SOLUTIONS, self.records(results))
+        _write_json(self.path / _SOLUTIONS, self.records(results))
         better = [(each, name) for each, name in zip(results, stems(results), strict=True) if not self.kept(each)]
-        lines = [f"Saved {self.path / SOLUTIONS}{self._exported(better[:EXPORTED])}."]
-        if len(better) > EXPORTED:
+        lines = [f"Saved {self.path / _SOLUTIONS}{self._exported(better[:_EXPORTED])}."]
+        if len(better) > _EXPORTED:
             lines.append(
-                f"Only the first {EXPORTED} of {len(better)} solutions have files of their own; {SOLUTIONS} holds all."
+                f"Only the first {_EXPORTED} of {len(better)} solutions have files of their own; {_SOLUTIONS} holds all."
             )
         lines += self._drawn([(each, name) for each, name in better if drawable(each.job)], pictures)
         return [*lines, *filter(None, map(self.kept, results))]
@@ -110,7 +110,7 @@ class SolutionFolder:
         return f" and solutions as {', '.join(written)} ({names}{' ...' * (len(pairs) > 1)})"
 
 
-def write_json(path: Path, records: Sequence[Record]) -> None:
+def _write_json(path: Path, records: Sequence[Record]) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(json.dumps(records, indent=1) + "\n"))
 
 

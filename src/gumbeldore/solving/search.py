@@ -20,7 +20,7 @@ from gumbeldore.solving.effort import Limits
 from gumbeldore.solving.found import KEPT, POLICY, START, Candidate, Found, Improvement, Share, merged
 from gumbeldore.solving.jobs import Group, Job
 
-WIDTH = 16
+_WIDTH = 16
 """The sequences of a round, where a sampler does not say how many it has."""
 
 NO_TIME = "The policy had no time for a whole solution; this is a plain start."
@@ -153,7 +153,7 @@ class Watch:
     def _fraction(self) -> float:
         """Of the limit that is nearest."""
         calls = self.deadline.calls - self.begun[0]
-        within = min(1.0, calls / max(1, self.horizon)) * getattr(self.sampler, "beam_width", WIDTH)
+        within = min(1.0, calls / max(1, self.horizon)) * getattr(self.sampler, "beam_width", _WIDTH)
         parts = [(self.sequences + within) / total for total in [self._expected()] if total]
         if self.limits.seconds is not None:
             parts.append(self.elapsed / self.limits.seconds)
@@ -162,7 +162,7 @@ class Watch:
     def _expected(self) -> int | None:
         """How many sequences there will be, as far as that is known."""
         named = [getattr(self.sampler, name, None) for name in ("sequences", "samples")]
-        steps = getattr(self.sampler, "rounds", 1) * getattr(self.sampler, "beam_width", WIDTH)
+        steps = getattr(self.sampler, "rounds", 1) * getattr(self.sampler, "beam_width", _WIDTH)
         own = next((count for count in named if count), steps)
         if self.limits.repeat:
             return self.limits.sequences

@@ -110,7 +110,7 @@ def self_improve_events(
     workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `self_improve`, with `Progress` events inside the epochs."""
-    with working(problem, policy, settings, workers) as pool:
+    with _working(problem, policy, settings, workers) as pool:
         training = Training(problem, policy, settings, stages or [Stage(problem, validation)], pool)
         if resume is not None:
             training.restore(resume)
@@ -147,7 +147,7 @@ def imitate_events(
     workers: int | Cluster = 0,
 ) -> Iterator[Progress | Epoch]:
     """Like `imitate`, with `Progress` events inside the epochs."""
-    with working(problem, policy, settings, workers) as pool:
+    with _working(problem, policy, settings, workers) as pool:
         training = Training(problem, policy, settings, [Stage(problem, validation)], pool, dataset_is_given=True)
         if resume is not None:
             training.restore(resume)
@@ -158,7 +158,7 @@ def imitate_events(
 
 
 @contextmanager
-def working(problem: Problem[S], policy: Network, settings: TrainingSettings, workers: int | Cluster) -> Iterator[Backend[S]]:
+def _working(problem: Problem[S], policy: Network, settings: TrainingSettings, workers: int | Cluster) -> Iterator[Backend[S]]:
     """Those who do the work, until the end."""
     backend = started(problem, policy, workers, parts=settings.parts, precision=settings.arithmetic)
     with closing(backend), settings.arithmetic.products():

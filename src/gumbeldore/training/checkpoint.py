@@ -21,7 +21,7 @@ import torch
 from gumbeldore.errors import CheckpointError
 from gumbeldore.files import epochs_in, full_disk_named, write_atomically
 
-FORMAT = "gumbeldore-1"
+_FORMAT = "gumbeldore-1"
 HEAD = b"gumbeldore-state-2 sha256 "
 NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 
@@ -29,7 +29,7 @@ NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 def save_state(path: str | Path, state: Mapping[str, Any], *, keep: Path | None = None) -> None:
     """The resumable state of a run (`Epoch.checkpoint()`), with a checksum. The old file goes on under the name `keep`."""
     buffer = io.BytesIO()
-    torch.save({"format": FORMAT, **state}, buffer)
+    torch.save({"format": _FORMAT, **state}, buffer)
     digest = hashlib.sha256(buffer.getbuffer()).hexdigest().encode()
 
     def write(temporary: Path) -> None:
@@ -62,8 +62,8 @@ def load_state(path: str | Path) -> dict[str, Any]:
         raise CheckpointError(
             f"{path} is not a readable checkpoint: it holds other things than tensors and plain data."
         ) from error
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise CheckpointError(f"{path} is not a checkpoint of this library (format {FORMAT}).")
+    if not isinstance(state, dict) or state.get("format") != _FORMAT:
+        raise CheckpointError(f"{path} is not a checkpoint of this library (format {_FORMAT}).")
     return state
 
 

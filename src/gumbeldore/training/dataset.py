@@ -13,11 +13,11 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.problem import Examples, Problem, S, check_weightless, shapes
 
-RELABELLED = 0.8
+_RELABELLED = 0.8
 """How many of all minibatches are about states that a policy came to itself, where there are any."""
 
 
-SOLVED = ("actions", "steps", "solution_age")
+_SOLVED = ("actions", "steps", "solution_age")
 """What a group knows of its instances' solutions."""
 
 
@@ -38,7 +38,7 @@ class Group(Generic[S]):
 
     def older(self, epochs: int) -> Group[S]:
         """An epoch later: without those that are then as old as that."""
-        age = 1 + (no_age(self.actions) if self.solution_age is None else self.solution_age)
+        age = 1 + (_no_age(self.actions) if self.solution_age is None else self.solution_age)
         young = (age < epochs).nonzero().squeeze(1)
         steps = None if self.steps is None else self.steps[young]
         return Group(self.state.rows(young).compact(), self.actions[young], steps, age[young])
@@ -63,7 +63,7 @@ class Dataset(Generic[S]):
         With `steps`, the first ones of these actions are what a policy did, good or not; what follows is how to go on best from there.
         """
         require(state.row_count == len(actions), f"Got {state.row_count} instances but {len(actions)} solutions.")
-        new = Group(state.compact(), actions, steps, no_age(actions))
+        new = Group(state.compact(), actions, steps, _no_age(actions))
         for index, known in enumerate(self.groups):
             if known.is_like(new):
                 self.groups[index] = known.joined(new)
@@ -93,7 +93,7 @@ class Dataset(Generic[S]):
 
     def _draw_group(self, generator: torch.Generator) -> Group[S]:
         whole, relabelled = ([g for g in self.groups if (g.steps is None) == kind] for kind in (True, False))
-        groups = relabelled if relabelled and float(torch.rand((), generator=generator)) < RELABELLED else whole
+        groups = relabelled if relabelled and float(torch.rand((), generator=generator)) < _RELABELLED else whole
         if len(groups) == 1:
             return groups[0]
         sizes = torch.tensor([float(len(group.actions)) for group in groups])
@@ -101,7 +101,7 @@ class Dataset(Generic[S]):
 
     def to_plain(self) -> list[dict[str, Tensor]]:
         """Tensors only, for a checkpoint."""
-        named = ({name: getattr(group, name) for name in SOLVED} for group in self.groups)
+        named = ({name: getattr(group, name) for name in _SOLVED} for group in self.groups)
         known = ({name: tensor for name, tensor in solved.items() if tensor is not None} for solved in named)
         return [{**group.state.tensors(), **solved} for group, solved in zip(self.groups, known, strict=True)]
 
@@ -110,12 +110,12 @@ class Dataset(Generic[S]):
         groups = []
         for group in plain:
             tensors = {name: tensor.to(device) for name, tensor in group.items()}
-            solved = {name: tensors.pop(name) for name in SOLVED if name in tensors}
+            solved = {name: tensors.pop(name) for name in _SOLVED if name in tensors}
             groups.append(Group(state_type(**tensors), **solved))
         return cls(groups)
 
 
-def no_age(actions: Int[Tensor, "row depth"]) -> Int[Tensor, " row"]:
+def _no_age(actions: Int[Tensor, "row depth"]) -> Int[Tensor, " row"]:
     return torch.zeros(len(actions), dtype=torch.long, device=actions.device)
 
 

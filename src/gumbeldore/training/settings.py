@@ -15,15 +15,15 @@ from gumbeldore.search.samplers import check_positive
 from gumbeldore.training.given import GivenInstances
 from gumbeldore.training.precision import Precision
 
-MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rate")
+_MAY_CHANGE = ("epochs", "patience", "goal", "learning_rate", "final_learning_rate")
 """What a run may be resumed with differently: how long to train, and how fast."""
 
-SEEDS = 2**63
+_SEEDS = 2**63
 
 
 def check_seed(seed: int, name: str = "seed") -> None:
     """Raises unless a number can be the seed of a generator."""
-    require(0 <= seed < SEEDS, f"`{name}` must lie in 0 .. 2^63 - 1, got {seed}.")
+    require(0 <= seed < _SEEDS, f"`{name}` must lie in 0 .. 2^63 - 1, got {seed}.")
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ class TrainingSettings:
             raise CheckpointError(f"The settings in a checkpoint must be a table, got {theirs!r}.")
         before, now = {**asdict(TrainingSettings()), **theirs}, asdict(self)
         before.pop("successor_weight", None)  # of an older version, now among the policy's
-        changed = sorted(name for name in {*before, *now} - {*MAY_CHANGE} if before.get(name) != now.get(name))
+        changed = sorted(name for name in {*before, *now} - {*_MAY_CHANGE} if before.get(name) != now.get(name))
         if changed:
             raise CheckpointError(
                 f"This run was started with other settings ({', '.join(changed)}). Resume with the same ones; only "
-                f"{', '.join(f'`{name}`' for name in MAY_CHANGE)} may change. To go on from its weights with new settings, start a new "
+                f"{', '.join(f'`{name}`' for name in _MAY_CHANGE)} may change. To go on from its weights with new settings, start a new "
                 f"run from them (--from)."
             )
 

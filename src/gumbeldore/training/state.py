@@ -71,7 +71,7 @@ class Told:
         return (self.samples / self.instances, self.greedy / self.instances) if self.instances else None
 
 
-STAGE = ("stage", "stage_began", "stage_seconds", "averaged_steps")
+_STAGE = ("stage", "stage_began", "stage_seconds", "averaged_steps")
 """What a checkpoint knows of the curriculum and of the running mean."""
 
 
@@ -295,7 +295,7 @@ class Training(Generic[S]):
         return {
             "settings": asdict(self.settings),
             "epoch": self.epoch,
-            "stage": {name: getattr(self, name) for name in STAGE},
+            "stage": {name: getattr(self, name) for name in _STAGE},
             "policy": self.policy.state_dict(),
             "averaged": self.averaged.state_dict() if self.settings.ema else {},
             "best_policy": self.best_policy.state_dict(),
@@ -322,7 +322,7 @@ class Training(Generic[S]):
     def _restore(self, saved: Mapping[str, Any]) -> None:
         self.epoch, self.best_epoch = saved["epoch"], saved["best_epoch"]
         self.best_validation = float(saved["best_validation"])
-        for name in STAGE:
+        for name in _STAGE:
             setattr(self, name, saved.get("stage", {}).get(name, getattr(self, name)))
         self.policy.load_state_dict(self.policy.upgraded_weights(saved["policy"]))
         if self.settings.ema:

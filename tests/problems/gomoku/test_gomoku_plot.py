@@ -5,15 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.gomoku.plot import animate_game, plot_game, winning_row
+from gumbeldore.problems.gomoku.plot import plot_game, winning_row
 
 
-def test_a_game_is_drawn_and_filmed(tmp_path, game):
+def test_a_game_is_drawn(tmp_path, game):
     plot_game(game, 9, tmp_path / "new" / "game.png")
-    animate_game(game[:4], 9, tmp_path / "game.gif", seconds_per_stone=1.0)
     assert (tmp_path / "new" / "game.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.importorskip("PIL.Image").open(tmp_path / "game.gif") as film:
-        assert film.n_frames >= 4
 
 
 def test_the_winning_row_is_found_in_every_direction_and_only_if_it_is_long_enough(game):
@@ -31,5 +28,3 @@ def test_moves_that_cannot_be_drawn_are_refused(tmp_path):
         plot_game([1, 2, 1], 9, tmp_path / "game.png")
     with pytest.raises(SettingsError, match=r"cells in 0 .. 80, got 81"):
         plot_game([81], 9, tmp_path / "game.png")
-    with pytest.raises(SettingsError, match=r"must end in .gif"):
-        animate_game([1], 9, tmp_path / "game.mp4")

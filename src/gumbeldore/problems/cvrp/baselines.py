@@ -102,7 +102,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     return actions_of([node - 1 for node in route] for route in search.best)
 
 
-def cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
+def _cvrp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
     demands, capacity = np.asarray(instance["demands"]), int(instance["capacity"])
     vehicles = min(len(demands) - 1, 1 + int(2 * demands.sum() // capacity))
     routes = ortools_routes(np.asarray(instance["nodes"], dtype=np.float64), demands, capacity, limit, vehicles)
@@ -118,5 +118,5 @@ BASELINES = {
     ),
     "hgs": solver("hybrid genetic search, by hygese", partial(cvrp_by, "hygese"), "hygese", "iterations"),
     "pyvrp": solver("PyVRP's iterated local search", partial(cvrp_by, "pyvrp"), "pyvrp", "iterations"),
-    "or-tools": solver("OR-Tools routing, guided local search", cvrp_by_routing, "ortools", "solutions", random=False),
+    "or-tools": solver("OR-Tools routing, guided local search", _cvrp_by_routing, "ortools", "solutions", random=False),
 }

@@ -21,7 +21,7 @@ from gumbeldore.problems.cvrp.files import RoutesCost
 from gumbeldore.problems.routes import routes
 from gumbeldore.solvers.outside import distance_matrix, outside, pyvrp_routes
 
-NO_CLOCK = 0.0
+_NO_CLOCK = 0.0
 """As HGS's time limit; with any other one it starts again after its iterations, until the time is up."""
 
 
@@ -79,12 +79,12 @@ def _hygese_routes(
         "vehicle_capacity": float(capacity),
         "num_vehicles": 1 + int(2 * demands.sum() // capacity),
     }
-    effort = {"timeLimit": limit.seconds} if limit.work is None else {"nbIter": int(limit.work), "timeLimit": NO_CLOCK}
+    effort = {"timeLimit": limit.seconds} if limit.work is None else {"nbIter": int(limit.work), "timeLimit": _NO_CLOCK}
     solver = hygese.Solver(hygese.AlgorithmParameters(**effort, seed=seed), verbose=False)
     return [[customer - 1 for customer in route] for route in solver.solve_cvrp(data, rounding=False).routes]
 
 
-def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def _warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """PyVRP from the best routes, by the distances of the instance's file."""
     points, demands, capacity = (np.asarray(given.arrays[name]) for name in ("nodes", "demands", "capacity"))
     distances = None
@@ -97,4 +97,4 @@ def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: 
 
 
 EXPERTS = {"hygese": partial(cvrp_by, "hygese"), "pyvrp": partial(cvrp_by, "pyvrp")}
-WARM_STARTED = {"pyvrp": warm_started_pyvrp}
+WARM_STARTED = {"pyvrp": _warm_started_pyvrp}

@@ -22,7 +22,7 @@ from gumbeldore.problems.cvrp.instances import KIND
 from gumbeldore.problems.routes import routes
 from gumbeldore.problems.vehicle_files import demands_of, depot_first
 
-LIMITS = {  # what would make routes infeasible that are feasible here
+_LIMITS = {  # what would make routes infeasible that are feasible here
     "DISTANCE": "a limit on the length of routes",
     "MAX_DISTANCE": "a limit on the length of routes",
     "TIME_WINDOW": "time windows",
@@ -30,7 +30,7 @@ LIMITS = {  # what would make routes infeasible that are feasible here
     "BACKHAUL": "backhauls",
     "LINEHAUL": "backhauls",
 }
-STATED = re.compile(
+_STATED = re.compile(
     r"(?:optimal|optimum|best)(?:[ -]known)?(?: value| solution| cost)?\s*[:=]?\s*(\d{1,15}(?:\.\d+)?)", re.IGNORECASE
 )
 
@@ -47,7 +47,7 @@ class RoutesCost:
         return math.fsum(path_length(self.weights, way) for way in ways)
 
 
-def parse(text: str, stem: str) -> list[Instance]:
+def _parse(text: str, stem: str) -> list[Instance]:
     """The instance of a CVRPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)
@@ -58,7 +58,7 @@ def parse(text: str, stem: str) -> list[Instance]:
     if arrays["demands"][0]:
         raise FormatError(f"The demand of the depot must be 0, got {arrays['demands'][0]}.")
     name = file.name(stem)
-    known = known_cost(file, weights, arrays, name, stem)
+    known = _known_cost(file, weights, arrays, name, stem)
     unit, scale = KIND.unit(arrays)
     return [
         Instance(
@@ -75,12 +75,12 @@ def parse(text: str, stem: str) -> list[Instance]:
     ]
 
 
-def known_cost(file: Tsplib, weights: Weights, arrays: Mapping[str, NDArray[Any]], *names: str) -> Known:
+def _known_cost(file: Tsplib, weights: Weights, arrays: Mapping[str, NDArray[Any]], *names: str) -> Known:
     """The best known cost, if it is a published instance; otherwise what the file's comment says."""
     demands, capacity = arrays["demands"], arrays["capacity"]
     content = cvrp_fingerprint(file.text("EDGE_WEIGHT_TYPE").upper(), weights, file.listed("DEPOT"), demands, capacity)
     known = published("cvrp", content, {"nodes": len(demands)}, *names)
-    stated = STATED.search(file.specifications.get("COMMENT", ""))
+    stated = _STATED.search(file.specifications.get("COMMENT", ""))
     if known.cost is None and stated:
         return Known(float(stated[1]), "the file's comment", known.notes)
     return known
@@ -94,7 +94,7 @@ def _check_kind(file: Tsplib) -> None:
     kind = file.kind("CVRP")
     if kind not in ("CVRP", "VRP"):
         raise FormatError(f"TYPE is {kind}, not CVRP: other vehicle routing problems are not supported.")
-    for key, what in LIMITS.items():
+    for key, what in _LIMITS.items():
         if key in file.specifications or key in file.sections:
             raise FormatError(f"The file has {what} ({key}), which is not supported.")
 
@@ -113,4 +113,4 @@ def claims(lines: list[str]) -> bool:
     return is_tsplib(lines) and is_routing(lines) and specifications(lines).get("TYPE", "").split()[:1] != ["VRPTW"]
 
 
-CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), claims, parse)
+CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), claims, _parse)

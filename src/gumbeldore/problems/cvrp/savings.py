@@ -21,9 +21,9 @@ from gumbeldore.problems.geometry import UNITS, prior, shares
 
 NEAR, FAR = 10, 16
 """Customers that are tried: the nearest ones that fit, directly; those farthest from the depot, via the depot. Beside these, those that savings themselves go to."""
-CLOSE = 0.5
+_CLOSE = 0.5
 """Those farthest are tried where a return to the depot costs at most so much more than the best of the others, in mean edges."""
-LEAST_EDGE = 1e-9
+_LEAST_EDGE = 1e-9
 
 
 class Savings(NamedTuple):
@@ -77,7 +77,7 @@ def _compiled(points: Tensor, demands: Tensor, capacity: Tensor, counts: Tensor)
     result = torch.empty(rows, places, len(Savings._fields))
     loads = (plain(each, torch.int64) for each in (demands, capacity))
     given = plain(points, torch.float32), *loads, plain(counts, torch.int32)
-    code().look_ahead_by_savings(*given, NEAR, FAR, CLOSE, torch.get_num_threads(), result.numpy())
+    code().look_ahead_by_savings(*given, NEAR, FAR, _CLOSE, torch.get_num_threads(), result.numpy())
     return Savings._make(result.unbind(-1))
 
 
@@ -92,21 +92,23 @@ def defined(points: Float[Tensor, "row place 2"], demands: Tensor, capacity: Ten
     loaded = work.demands[:, :1]
     under_way = (loaded > 0) | (work.away[:, :1] > 0)  # not at the depot
     fits = work.customers & under_way & (loaded + work.demands <= capacity[:, None])
-    on = work.costs(fits & (first_of(work.distance[:, 0], fits, NEAR) | expected), directly=True)
+    on = work.costs(fits & (_first_of(work.distance[:, 0], fits, NEAR) | expected), directly=True)
     ends = work.customers & work.joined(torch.full_like(work.row, -1), work.row).free
-    back = work.costs(first_of(-work.away, ends, 1), directly=False)
+    back = work.costs(_first_of(-work.away, ends, 1), directly=False)
     home, nodes = back.amin(1, keepdim=True), (counts - 1)[:, None]
     least = torch.minimum(on.amin(1, keepdim=True), home)
-    far = first_of(-work.away, work.customers, FAR) & (home - least <= CLOSE * least / nodes)
+    far = _first_of(-work.away, work.customers, FAR) & (home - least <= _CLOSE * least / nodes)
     back = torch.minimum(back, work.costs(far, directly=False))
     least = torch.minimum(least, back.amin(1, keepdim=True))
-    unit = (least / nodes).clamp(min=LEAST_EDGE)
+    unit = (least / nodes).clamp(min=_LEAST_EDGE)
     tries = [(each.isfinite(), ((each - least) / unit).where(each.isfinite(), 0)) for each in (on, back)]
     found = (expected, mine, now.free, load, *tries[0], *tries[1])
     return Savings._make(each.float().where(work.real, 0) for each in found)
 
 
-def first_of(value: Float[Tensor, "row place"], candidates: Bool[Tensor, "row place"], count: int) -> Bool[Tensor, "row place"]:
+def _first_of(
+    value: Float[Tensor, "row place"], candidates: Bool[Tensor, "row place"], count: int
+) -> Bool[Tensor, "row place"]:
     """The candidates with the least values."""
     order = value.masked_fill(~candidates, torch.inf).argsort(dim=1, stable=True)
     return candidates & (order.argsort(dim=1) < count)

@@ -42,10 +42,10 @@ def verify_cvrp(
         total = math.fsum(load[customer + 1].item() for customer in route)
         if total > capacity:
             return Verdict.infeasible(f"subtour {number} carries {total:g}, more than the capacity {capacity:g}")
-    return Verdict(True, -math.fsum(route_length(points, route) for route in routes))
+    return Verdict(True, -math.fsum(_route_length(points, route) for route in routes))
 
 
-def route_length(points: Float[np.ndarray, "node 2"], route: Sequence[int]) -> float:
+def _route_length(points: Float[np.ndarray, "node 2"], route: Sequence[int]) -> float:
     """The length of depot, customers, depot."""
     stops = points[[0, *(customer + 1 for customer in route), 0]].tolist()
     return math.fsum(math.dist(a, b) for a, b in pairwise(stops))

@@ -61,7 +61,7 @@ def dispatch(rule: Rule, instance: Arrays) -> list[int]:
     return order
 
 
-def non_delay(order: Callable[[Waiting], Numbers]) -> Rule:
+def _non_delay(order: Callable[[Waiting], Numbers]) -> Rule:
     """Of the pairs that could start earliest the job that comes first by this order; of its machines the one that ends first."""
 
     def rule(waiting: Waiting) -> Numbers:
@@ -74,15 +74,15 @@ def non_delay(order: Callable[[Waiting], Numbers]) -> Rule:
 
 
 RULES: dict[str, tuple[str, Rule]] = {
-    "spt": ("the shortest processing time first", lambda waiting: rule_of_pairs(waiting, waiting.time)),
+    "spt": ("the shortest processing time first", lambda waiting: _rule_of_pairs(waiting, waiting.time)),
     "eet": ("the earliest end of all", lambda waiting: waiting.start + waiting.time),
-    "mwkr": ("the most work remaining first", non_delay(lambda waiting: -waiting.work)),
-    "mopnr": ("the most operations remaining first", non_delay(lambda waiting: -waiting.operations)),
-    "fifo": ("first in, first out", non_delay(lambda waiting: waiting.arrival)),
+    "mwkr": ("the most work remaining first", _non_delay(lambda waiting: -waiting.work)),
+    "mopnr": ("the most operations remaining first", _non_delay(lambda waiting: -waiting.operations)),
+    "fifo": ("first in, first out", _non_delay(lambda waiting: waiting.arrival)),
 }
 
 
-def rule_of_pairs(waiting: Waiting, rank: Numbers) -> Numbers:
+def _rule_of_pairs(waiting: Waiting, rank: Numbers) -> Numbers:
     return np.where(waiting.start == waiting.start.min(), rank, np.inf)
 
 

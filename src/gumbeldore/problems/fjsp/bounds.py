@@ -13,7 +13,7 @@ from gumbeldore.problems.fjsp.problem import FJSPState
 from gumbeldore.problems.scheduling import never
 
 FEATURES = 15
-SOON = 6
+_SOON = 6
 """What is further away than so many mean operations counts as that far, where a feature is about the near future."""
 
 Values = Float[Tensor, "row job operation machine"]
@@ -38,7 +38,7 @@ def features(state: FJSPState, dtype: torch.dtype) -> Float[Tensor, "row job ope
     share = torch.where(able, times, 0) / alternatives
     work = free + share.sum((1, 2), keepdim=True)
     total = _total(soonest + after, free, shortest)
-    unit = SOON * _mean(state, dtype)
+    unit = _SOON * _mean(state, dtype)
     shares = [begin, times, after, work, work.mean(3, keepdim=True), (total - path), (total - work), arrival]
     soon = [begin, times, end - soonest, begin - arrival, begin - free, total - path]
     values = [(value / total).expand_as(times) for value in shares]

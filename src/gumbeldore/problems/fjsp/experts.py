@@ -16,7 +16,7 @@ from gumbeldore.problems.fjsp.verify import Interval, build_schedule, operations
 from gumbeldore.solvers.outside import cp_sat, outside
 
 
-def solve_fjsp(
+def _solve_fjsp(
     times: NDArray[Any], limit: Limit = MINUTE, seed: int = 0, hint: Sequence[Interval] = ()
 ) -> tuple[list[Interval], bool]:
     """The schedule of OR-Tools CP-SAT on one core, and whether it is proved optimal. `hint` is a schedule to start from."""
@@ -58,16 +58,16 @@ def solve_fjsp(
 
 
 def fjsp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
-    found, optimal = solve_fjsp(instance["times"], limit)
+    found, optimal = _solve_fjsp(instance["times"], limit)
     return Solved(actions_by_start(found, instance["times"].shape[2]), max(interval.end for interval in found), optimal)
 
 
-def warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def _warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """CP-SAT with the schedule of the best sequence as a hint."""
     times = given.arrays["times"]
     machines = times.shape[2]
     hint = build_schedule(operations(times), [divmod(action, machines) for action in starts[0]])
-    return actions_by_start(solve_fjsp(times, limit, seed, hint)[0], machines)
+    return actions_by_start(_solve_fjsp(times, limit, seed, hint)[0], machines)
 
 
 def actions_by_start(schedule: Sequence[Interval], machines: int) -> list[int]:
@@ -77,4 +77,4 @@ def actions_by_start(schedule: Sequence[Interval], machines: int) -> list[int]:
 
 
 EXPERTS = {"ortools": fjsp_by_ortools}
-WARM_STARTED = {"ortools": warm_started_ortools}
+WARM_STARTED = {"ortools": _warm_started_ortools}

@@ -20,9 +20,9 @@ from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.fjsp.known import known_makespan
 
-LONGEST = 1e9  # an operation; makespans stay exact
-CELLS = 10**8  # jobs x operations x machines
-REFUSED = "Precedence graphs, setup times and due dates are not supported."
+_LONGEST = 1e9  # an operation; makespans stay exact
+_CELLS = 10**8  # jobs x operations x machines
+_REFUSED = "Precedence graphs, setup times and due dates are not supported."
 
 
 class Pair(NamedTuple):
@@ -41,7 +41,7 @@ def parse_flexible(text: str, stem: str) -> list[Instance]:
     return [_instance([_flexible_job(row, job) for job, row in enumerate(rows, 1)], machines, stem)]
 
 
-def parse_general(text: str, stem: str) -> list[Instance]:
+def _parse_general(text: str, stem: str) -> list[Instance]:
     machines, rows = _rows(text)
     return [_instance([_job(row, job) for job, row in enumerate(rows, 1)], machines, stem)]
 
@@ -57,7 +57,7 @@ def _rows(text: str) -> tuple[int, list[list[str]]]:
     if jobs < 1 or machines < 1:
         raise FormatError(f"There must be at least 1 job and 1 machine, got {jobs} and {machines}.")
     if len(rows) != jobs + 1:
-        raise FormatError(f"There must be {jobs} rows, one for each job, got {len(rows) - 1}. {REFUSED}")
+        raise FormatError(f"There must be {jobs} rows, one for each job, got {len(rows) - 1}. {_REFUSED}")
     return machines, rows[1:]
 
 
@@ -79,13 +79,13 @@ def _flexible_job(row: Sequence[str], job: int) -> list[list[Pair]]:
         found.append(_pairs(words, f"operation {step} of job {job}"))
         place += 1 + 2 * alternatives
     if place < len(row):
-        raise FormatError(f"Job {job} has {len(row) - place} numbers behind its {count} operations. {REFUSED}")
+        raise FormatError(f"Job {job} has {len(row) - place} numbers behind its {count} operations. {_REFUSED}")
     return found
 
 
 def _job(row: Sequence[str], job: int) -> list[list[Pair]]:
     if len(row) % 2:
-        raise FormatError(f"Job {job} must have a machine and a time for each operation, got {len(row)} numbers. {REFUSED}")
+        raise FormatError(f"Job {job} must have a machine and a time for each operation, got {len(row)} numbers. {_REFUSED}")
     return [[pair] for pair in _pairs(row, f"job {job}")]
 
 
@@ -124,7 +124,7 @@ def _first_machine(shop: Shop, machines: int) -> tuple[int, str]:
 
 def _times(shop: Shop, machines: int, first: int) -> NDArray[np.int64] | NDArray[np.float64]:
     shape = len(shop), max(map(len, shop)), machines
-    if np.prod([float(size) for size in shape]) > CELLS:
+    if np.prod([float(size) for size in shape]) > _CELLS:
         raise FormatError(
             f"{shape[0]} jobs of up to {shape[1]} operations on {shape[2]} machines are too many to be held in memory."
         )
@@ -133,8 +133,8 @@ def _times(shop: Shop, machines: int, first: int) -> NDArray[np.int64] | NDArray
         for step, pairs in enumerate(operations):
             for machine, time in pairs:
                 where = f"Operation {step + 1} of job {job + 1}"
-                if not 0 <= time <= LONGEST:  # also a NaN
-                    raise FormatError(f"{where} takes {time:g}, but times must lie in 0 .. {LONGEST:g}.")
+                if not 0 <= time <= _LONGEST:  # also a NaN
+                    raise FormatError(f"{where} takes {time:g}, but times must lie in 0 .. {_LONGEST:g}.")
                 if times[job, step, machine - first] >= 0:
                     raise FormatError(f"{where} has two times on machine {machine}.")
                 times[job, step, machine - first] = time
@@ -158,4 +158,4 @@ def write_fjs(instance: Arrays) -> str:
 
 
 FLEXIBLE = text_format("flexible job shop text", (".fjs", ".txt"), lambda lines: layout(lines) == "flexible", parse_flexible)
-GENERAL = text_format("general job shop text", (".jsp", ".jss"), lambda lines: layout(lines) == "general", parse_general)
+GENERAL = text_format("general job shop text", (".jsp", ".jss"), lambda lines: layout(lines) == "general", _parse_general)

@@ -57,8 +57,8 @@ class FJSPGenerator:
         return InstanceSet(KIND, {"times": times.numpy()})
 
 
-SIZES = ((10, 5), (20, 5), (15, 10), (20, 10))
+_SIZES = ((10, 5), (20, 5), (15, 10), (20, 10))
 STANDARD = {
-    f"{name}-{jobs}x{machines}": FJSPGenerator(jobs, machines, name) for name in ("sd1", "sd2") for jobs, machines in SIZES
+    f"{name}-{jobs}x{machines}": FJSPGenerator(jobs, machines, name) for name in ("sd1", "sd2") for jobs, machines in _SIZES
 }
 """100 instances of each of the literature's sizes. They are not the files that its tables are about, which nobody can draw again."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-SOURCE = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
+_SOURCE = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
 
 
 class Known(NamedTuple):
@@ -27,7 +27,7 @@ def known_makespan(times: NDArray[Any]) -> Known:
     row = _table().get(fingerprint(times))
     if row is None:
         return Known()
-    return Known(float(row["best"]), f"{SOURCE}, {row['name']})", row["name"])
+    return Known(float(row["best"]), f"{_SOURCE}, {row['name']})", row["name"])
 
 
 def fingerprint(times: NDArray[Any]) -> str:

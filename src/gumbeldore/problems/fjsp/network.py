@@ -23,7 +23,7 @@ from gumbeldore.problems.fjsp.active import EarlyStarts
 from gumbeldore.problems.fjsp.bounds import FEATURES, features
 from gumbeldore.problems.fjsp.problem import FJSPState
 
-ACTIONS: dict[str, EarlyStarts | None] = {"all": None, "active": EarlyStarts()}
+_ACTIONS: dict[str, EarlyStarts | None] = {"all": None, "active": EarlyStarts()}
 """Which pairs may come next, by the names in settings and headers."""
 
 
@@ -67,7 +67,7 @@ class FJSPPolicy(Network):
     ) -> None:
         super().__init__()
         require(0 <= assignment_weight < math.inf, f"`assignment_weight` must be a number from 0 on, got {assignment_weight}.")
-        space = next(name for name, each in ACTIONS.items() if each == actions)
+        space = next(name for name, each in _ACTIONS.items() if each == actions)
         self.config = {
             "d": d,
             "pairs": pairs,
@@ -86,8 +86,8 @@ class FJSPPolicy(Network):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         named = config.get("actions", "all")
-        require(named in ACTIONS, f"`actions` must be one of {', '.join(ACTIONS)}, got {named!r}.")
-        return cls(**{**config, "actions": ACTIONS[named]})
+        require(named in _ACTIONS, f"`actions` must be one of {', '.join(_ACTIONS)}, got {named!r}.")
+        return cls(**{**config, "actions": _ACTIONS[named]})
 
     def goes_on_from(self, config: Mapping[str, Any]) -> bool:
         """What the head for machines adds is nothing before it is trained."""
@@ -135,7 +135,7 @@ class FJSPPolicy(Network):
 
     def _tokens(self, state: FJSPState) -> Tokens:
         space = self.mask(state)
-        return unscheduled(
+        return _unscheduled(
             state, state.next_times() >= 0 if space is None else space.view(-1, state.jobs, state.machines), len(self.encoder)
         )
 
@@ -181,7 +181,7 @@ class FJSPPolicy(Network):
         return dense + tokens * (token_bytes(self.blocks, state.jobs * state.operations) + 80)
 
 
-def unscheduled(state: FJSPState, allowed: Bool[Tensor, "row job machine"], blocks: int) -> Tokens:
+def _unscheduled(state: FJSPState, allowed: Bool[Tensor, "row job machine"], blocks: int) -> Tokens:
     """Lists the pairs of an unscheduled operation and a machine, and who attends to whom: by job and by machine in turn, and at last those
     to choose from."""
     rows, jobs, count, machines = state.row_count, state.jobs, state.operations, state.machines

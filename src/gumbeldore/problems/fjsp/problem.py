@@ -17,7 +17,7 @@ from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, Sta
 from gumbeldore.problems.fjsp.distributions import Distribution, random_shops
 from gumbeldore.problems.scheduling import completion, never, occurrence, run
 
-NONE = -1
+_NONE = -1
 """The time of an operation on a machine that cannot do it, or of one that does not exist."""
 
 
@@ -58,7 +58,7 @@ class FJSPState(State):
         size = self.jobs * self.operations
         place = torch.arange(0, size, self.operations, device=self.device) + self.scheduled.clamp(max=self.operations - 1)
         found = self.times.view(-1, self.machines)[place + self.instance[:, None] * size]
-        return found.masked_fill(~self.unfinished[:, :, None], NONE)
+        return found.masked_fill(~self.unfinished[:, :, None], _NONE)
 
     def next_starts(self) -> Num[Tensor, "row job machine"]:
         """When each job's next operation would start on each machine if it were scheduled now."""
@@ -100,7 +100,7 @@ class FJSP(Problem[FJSPState]):
 
         Operations beyond a job's last one are -1 on all machines.
         """
-        check_times(times)
+        _check_times(times)
         return self._initial(times.to(precise(times.device) if times.is_floating_point() else torch.int64))
 
     def _initial(self, times: Num[Tensor, "batch job operation machine"]) -> FJSPState:
@@ -197,7 +197,7 @@ class FJSP(Problem[FJSPState]):
         require(not bool(state.scheduled.any()), "`reencoded` needs solutions of initial states.")
         tag = mix(seeds) & 1
         turned = self._turned(state, tag)
-        return ReEncoding(turned, tag, by_start(self, turned, self.inverse_transform(state, tag, actions)))
+        return ReEncoding(turned, tag, _by_start(self, turned, self.inverse_transform(state, tag, actions)))
 
     def key(self, state: FJSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, when unfinished jobs are ready, the makespan so far.
@@ -216,7 +216,7 @@ def places(state: FJSPState, job: Int[Tensor, "row n"], operation: Int[Tensor, "
     return ((state.instance[:, None] * state.jobs + job) * state.operations + operation) * state.machines
 
 
-def by_start(problem: FJSP, state: FJSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+def _by_start(problem: FJSP, state: FJSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
     """The same schedules of initial states, with their operations in the order in which they begin; of equal ones, as they were."""
     starts = []
     for action in actions.unbind(1):
@@ -235,13 +235,13 @@ def assignments(state: FJSPState, actions: Int[Tensor, "row depth"]) -> Int[Tens
     return found[:, : state.jobs * state.operations]
 
 
-def check_times(times: Num[Tensor, "..."]) -> None:
+def _check_times(times: Num[Tensor, "..."]) -> None:
     """Every job has an operation, none after a gap, and times are at least 0 or exactly -1."""
     require(
         times.dim() == 4 and min(times.shape[1:]) >= 1,
         f"`times` must have the shape (instances, jobs, operations, machines), none of them 0, got {tuple(times.shape)}.",
     )
-    wrong = ~(times.isfinite() & ((times >= 0) | (times == NONE)))
+    wrong = ~(times.isfinite() & ((times >= 0) | (times == _NONE)))
     if bool(wrong.any()):
         instance, job, operation, machine = wrong.nonzero()[0].tolist()
         require(

@@ -32,7 +32,7 @@ def verify_fjsp(times: Any, actions: Sequence[int] | Any) -> Verdict:
     require(table.ndim == 3, f"`times` must have the shape (jobs, operations, machines), got {table.shape}.")
     shop = operations(table)
     pairs = [divmod(int(action), table.shape[2]) for action in actions]
-    if fault := sequence_fault(pairs, shop):
+    if fault := _sequence_fault(pairs, shop):
         return Verdict.infeasible(fault)
     schedule = build_schedule(shop, pairs)
     if fault := schedule_fault(schedule, shop):
@@ -47,7 +47,7 @@ def operations(times: Any) -> list[list[dict[int, float]]]:
     return [[row for row in job if row] for job in rows]
 
 
-def sequence_fault(pairs: Sequence[tuple[int, int]], shop: Sequence[Sequence[dict[int, float]]]) -> str:
+def _sequence_fault(pairs: Sequence[tuple[int, int]], shop: Sequence[Sequence[dict[int, float]]]) -> str:
     """Why pairs of a job and a machine do not put every operation on a machine that can do it, or an empty string if they do."""
     counts = [0] * len(shop)
     for position, (job, machine) in enumerate(pairs):

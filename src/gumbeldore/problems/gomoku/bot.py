@@ -32,7 +32,7 @@ WIN = 5
 BORDER = 2
 """What lies beyond the end of a line; 1, 0 and -1 are an own stone, an empty cell and an opponent's stone."""
 
-TABLE_SIZE = 9
+_TABLE_SIZE = 9
 """The largest board whose lines are looked up: the table holds 3^size lines."""
 
 
@@ -70,8 +70,8 @@ def cell_scores(view: Int[Tensor, "row cell"], size: int) -> Int[Tensor, "row 2 
     """What each empty cell is worth to the bot and to its opponent, times `points(size)`: the sum over its four lines."""
     rows, device = len(view), view.device
     lines = board_lines(size, device)
-    if size <= TABLE_SIZE:
-        table = line_table(size, device)
+    if size <= _TABLE_SIZE:
+        table = _line_table(size, device)
         pattern = torch.addmm(table.offset, view.to(table.power.dtype), table.power).long()
         score = table.score.index_select(0, pattern.flatten())
     else:
@@ -148,7 +148,7 @@ def board_lines(size: int, device: torch.device) -> Lines:
 
 
 @lru_cache(maxsize=8)
-def line_table(size: int, device: torch.device) -> Table:
+def _line_table(size: int, device: torch.device) -> Table:
     """The scores of all lines of a board that are possible, shorter diagonals included."""
     lines = board_lines(size, torch.device("cpu"))
     parts: list[Tensor] = []

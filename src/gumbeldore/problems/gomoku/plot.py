@@ -1,4 +1,4 @@
-"""Games of Gomoku: the board with numbered stones, and the game as a film."""
+"""Games of Gomoku: the board with numbered stones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 from gumbeldore.errors import require
 from gumbeldore.figure import saved_figure
-from gumbeldore.files import write_atomically
 
-WOOD = "#e3c08a"
-DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+_WOOD = "#e3c08a"
+_DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
 
 def plot_game(moves: Sequence[int], size: int, path: str | Path) -> None:
@@ -25,37 +24,6 @@ def plot_game(moves: Sequence[int], size: int, path: str | Path) -> None:
         for number, cell in enumerate(stones):
             _draw_stone(axes, size, number, cell)
         _draw_end(axes, size, stones)
-
-
-def animate_game(moves: Sequence[int], size: int, path: str | Path, *, seconds_per_stone: float = 0.6) -> None:
-    """Writes the game as an animated GIF, one stone after the other; the last picture stays for three seconds."""
-    from matplotlib.animation import PillowWriter
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    require(seconds_per_stone > 0, f"`seconds_per_stone` must be positive, got {seconds_per_stone}.")
-    require(Path(path).suffix.lower() == ".gif", f"`path` must end in .gif, got {str(path)!r}.")
-    stones = _stones(moves, size)
-    figure = Figure(figsize=(0.5 * size + 0.6, 0.5 * size + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    _draw_board(axes, size)
-    frames_per_second: Any = 1 / seconds_per_stone  # a float will do, whatever matplotlib's stubs say
-    writer = PillowWriter(fps=frames_per_second)
-
-    def write(temporary: Path) -> None:
-        film = temporary.with_suffix(".gif")  # the writer reads the format from the name
-        with writer.saving(figure, str(film), dpi=80):
-            for number, cell in enumerate(stones):
-                axes.set_title(f"{'white' if number % 2 else 'black'}, stone {number + 1}")
-                _draw_stone(axes, size, number, cell)
-                writer.grab_frame()
-            _draw_end(axes, size, stones)
-            for _ in range(max(1, round(3 / seconds_per_stone))):
-                writer.grab_frame()
-        film.replace(temporary)
-
-    write_atomically(Path(path), write)
 
 
 def _stones(moves: Sequence[int], size: int) -> list[int]:
@@ -74,7 +42,7 @@ def winning_row(stones: Sequence[int], size: int) -> list[int]:
     """The cells of the longest row through the last stone if there are at least five, else nothing."""
     mine = {divmod(cell, size) for cell in stones[(len(stones) - 1) % 2 :: 2]}
     best: list[tuple[int, int]] = []
-    for step in DIRECTIONS:
+    for step in _DIRECTIONS:
         row = [divmod(stones[-1], size)]
         for sign in (1, -1):
             while (following := (row[-1][0] + sign * step[0], row[-1][1] + sign * step[1])) in mine:
@@ -85,7 +53,7 @@ def winning_row(stones: Sequence[int], size: int) -> list[int]:
 
 
 def _draw_board(axes: Any, size: int) -> None:
-    axes.set_facecolor(WOOD)
+    axes.set_facecolor(_WOOD)
     for line in range(size):
         axes.plot([0, size - 1], [line, line], color="black", linewidth=0.7, zorder=1)
         axes.plot([line, line], [0, size - 1], color="black", linewidth=0.7, zorder=1)

@@ -13,7 +13,7 @@ Cell = tuple[int, int]  # row, column
 Walk = tuple[Cell, ...]  # cells in the order of walking
 Stones = dict[Cell, str]  # "black" or "white"
 
-DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
+_DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))
 
 
 def verify_gomoku(size: int, moves: Sequence[int] | Any) -> Verdict:
@@ -32,7 +32,7 @@ def verify_gomoku(size: int, moves: Sequence[int] | Any) -> Verdict:
         if fault := _fault(size, stones, ply, cell, winner):
             return Verdict.infeasible(fault)
         stones[cell] = player
-        if longest_row(stones, cell) >= 5:
+        if _longest_row(stones, cell) >= 5:
             winner = player
     if winner == "" and len(stones) < size * size:
         return Verdict.infeasible(f"the game is not over after {len(cells)} stones: nobody has five in a row")
@@ -52,9 +52,9 @@ def _fault(size: int, stones: Stones, ply: int, cell: Cell, winner: str) -> str:
     return ""
 
 
-def longest_row(stones: Stones, cell: Cell) -> int:
+def _longest_row(stones: Stones, cell: Cell) -> int:
     """The longest unbroken row of one colour through the stone on `cell`."""
-    return max(1 + _reach(stones, cell, (dr, dc)) + _reach(stones, cell, (-dr, -dc)) for dr, dc in DIRECTIONS)
+    return max(1 + _reach(stones, cell, (dr, dc)) + _reach(stones, cell, (-dr, -dc)) for dr, dc in _DIRECTIONS)
 
 
 def _reach(stones: Stones, cell: Cell, step: Cell) -> int:
@@ -79,7 +79,7 @@ def cell_score(size: int, stones: Stones, cell: Cell, player: str) -> int:
     """What an empty cell is worth to a player, in units of 10^-size points (so that all numbers are whole)."""
     point = 10**size
     total = 0
-    for ways in lines_through(size)[cell]:
+    for ways in _lines_through(size)[cell]:
         score = walked = 0
         for way in ways:
             weight = 100 * point
@@ -104,7 +104,7 @@ def cell_score(size: int, stones: Stones, cell: Cell, player: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def lines_through(size: int) -> dict[Cell, list[tuple[Walk, Walk]]]:
+def _lines_through(size: int) -> dict[Cell, list[tuple[Walk, Walk]]]:
     """The four lines through each cell: the cells to walk over from its neighbour to the border, one way and the other."""
 
     def way(cell: Cell, step: Cell) -> Walk:
@@ -112,4 +112,4 @@ def lines_through(size: int) -> dict[Cell, list[tuple[Walk, Walk]]]:
         return ((row, column), *way((row, column), step)) if 0 <= row < size and 0 <= column < size else ()
 
     cells = [(row, column) for row in range(size) for column in range(size)]
-    return {cell: [(way(cell, (dr, dc)), way(cell, (-dr, -dc))) for dr, dc in DIRECTIONS] for cell in cells}
+    return {cell: [(way(cell, (dr, dc)), way(cell, (-dr, -dc))) for dr, dc in _DIRECTIONS] for cell in cells}

@@ -34,14 +34,14 @@ def active_jobs(state: JSSPState) -> Bool[Tensor, "row job"]:
 
     `Shop::write` of compiled/shops.cpp has the same rule.
     """
-    machine, start, end = next_operations(state)
+    machine, start, end = _next_operations(state)
     first = end.masked_fill(~state.unfinished, never(end)).amin(1, keepdim=True)
     soonest = state.unfinished & (end == first)
     there = machine == machine.where(soonest, state.operations).amin(1, keepdim=True)
     return state.unfinished & there & ((start < first) | soonest)
 
 
-def next_operations(state: JSSPState) -> tuple[Int[Tensor, "row job"], Num[Tensor, "row job"], Num[Tensor, "row job"]]:
+def _next_operations(state: JSSPState) -> tuple[Int[Tensor, "row job"], Num[Tensor, "row job"], Num[Tensor, "row job"]]:
     """Where each job's next operation would be, and when it would begin and end. Meaningless for finished jobs."""
     place, start = state.next_places(), state.next_starts()
     return state.machines.take(place), start, start + state.times.take(place)
@@ -55,7 +55,7 @@ def active_order(state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Ten
     visits = state.machines.argsort(2)[state.instance]  # when each job comes to each machine
     chosen = []
     for _ in range(actions.shape[1]):
-        may, (machines, _, ends) = active_jobs(state), next_operations(state)
+        may, (machines, _, ends) = active_jobs(state), _next_operations(state)
         machine = machines.gather(1, may.int().argmax(1, keepdim=True))
         visit = visits.gather(2, machine[:, :, None].expand(-1, state.jobs, 1))
         waits = visit.squeeze(2) >= state.scheduled

@@ -18,7 +18,7 @@ from gumbeldore.networks.features import Feature
 from gumbeldore.problems.jssp.problem import JSSPState
 from gumbeldore.problems.scheduling import never
 
-SOON = 300.0
+_SOON = 300.0
 """What is further away than so much counts as that far, where a feature is about the near future: some six operations of Taillard's."""
 
 
@@ -78,13 +78,13 @@ def earliest_start(state: JSSPState, starts: Num[Tensor, "row job"]) -> Num[Tens
 def bound_features(state: JSSPState, dtype: torch.dtype) -> Float[Tensor, "row job operation 8"]:
     """As shares of the bound of all: begin, what follows, the machine's work, and how far machine and job are from being critical.
 
-    Then, in units of `SOON` and at most 1: begin, when the machine is free, and the slack of the job.
+    Then, in units of `_SOON` and at most 1: begin, when the machine is free, and the slack of the job.
     """
     bounds = lower_bounds(state, dtype)
     slack = bounds.total - bounds.path
     shares = torch.stack([bounds.begin, bounds.after, bounds.work, bounds.total - bounds.machine, slack], -1)
     soon = torch.stack([bounds.begin, bounds.free, slack], -1)
-    return torch.cat([shares / bounds.total[..., None], soon.clamp(max=SOON) / SOON], -1)
+    return torch.cat([shares / bounds.total[..., None], soon.clamp(max=_SOON) / _SOON], -1)
 
 
 def _begin(

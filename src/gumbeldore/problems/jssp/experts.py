@@ -75,7 +75,7 @@ def jssp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(jobs_by_start(answer.starts), answer.makespan, answer.optimal)
 
 
-def warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def _warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """CP-SAT with the schedule of the best sequence as a hint."""
     times, machines = given.arrays["times"], given.arrays["machines"]
     schedule = build_schedule(times.tolist(), machines.tolist(), starts[0])
@@ -91,4 +91,4 @@ def jobs_by_start(starts: Sequence[Sequence[int]]) -> list[int]:
 
 
 EXPERTS = {"ortools": jssp_by_ortools}
-WARM_STARTED = {"ortools": warm_started_ortools}
+WARM_STARTED = {"ortools": _warm_started_ortools}

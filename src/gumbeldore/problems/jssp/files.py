@@ -18,9 +18,9 @@ from gumbeldore.problems.jssp.instances import KIND
 from gumbeldore.problems.jssp.known import known_makespan
 
 Row = list[str]
-LONGEST = 1e9  # an operation; makespans stay exact
-REFUSED = "Flexible and recirculating job shops: --problem fjsp."
-NAMED = re.compile(r"\binstance:?\s+(\w+)", re.IGNORECASE)
+_LONGEST = 1e9  # an operation; makespans stay exact
+_REFUSED = "Flexible and recirculating job shops: --problem fjsp."
+_NAMED = re.compile(r"\binstance:?\s+(\w+)", re.IGNORECASE)
 
 
 class Shop(NamedTuple):
@@ -32,10 +32,10 @@ class Shop(NamedTuple):
     header: Row = []  # noqa: RUF012  # jobs, machines; Taillard's also seeds and bounds
 
 
-def parse(text: str, stem: str) -> list[Instance]:
+def _parse(text: str, stem: str) -> list[Instance]:
     """The instance of a file, or all of them in one with Taillard's headings."""
     lines = [line.strip() for line in text.splitlines()]
-    found = [match[1] for line in lines if not _is_row(line) and (match := NAMED.search(line))]
+    found = [match[1] for line in lines if not _is_row(line) and (match := _NAMED.search(line))]
     rows = [line.split() for line in lines if line and not line.startswith("#")]
     while rows and not _is_numeric(rows[0]) and not _heading(rows[0]):
         rows.pop(0)  # a title
@@ -88,12 +88,12 @@ def _plain(rows: list[Row]) -> Shop:
         return Shop(rows[:half], rows[half:], 1, header)
     if len(header) != 2:
         raise FormatError(
-            f"The first row must hold the numbers of jobs and machines only, got {len(header)} numbers. {REFUSED}"
+            f"The first row must hold the numbers of jobs and machines only, got {len(header)} numbers. {_REFUSED}"
         )
     for job, row in enumerate(rows, 1):
         if len(row) != 2 * count:
             raise FormatError(
-                f"Job {job} must have {2 * count} numbers, a machine and a time for each of {count} machines, got {len(row)}. {REFUSED}"
+                f"Job {job} must have {2 * count} numbers, a machine and a time for each of {count} machines, got {len(row)}. {_REFUSED}"
             )
     return Shop([row[1::2] for row in rows], [row[::2] for row in rows], None, header)
 
@@ -133,7 +133,7 @@ def _arrays(shop: Shop) -> tuple[NDArray[np.int64] | NDArray[np.float64], NDArra
         for job, row in enumerate(rows, 1):
             if len(row) != count or not count:
                 raise FormatError(
-                    f"Job {job} must have {max(count, 1)} {what}, one for each machine, got {len(row)}. {REFUSED}"
+                    f"Job {job} must have {max(count, 1)} {what}, one for each machine, got {len(row)}. {_REFUSED}"
                 )
     routes = np.array([[integer(word, f"A machine of job {job}") for word in row] for job, row in enumerate(shop.machines, 1)])
     first = shop.first if shop.first is not None else int(routes.min() == 1 and routes.max() == count)
@@ -149,16 +149,16 @@ def _check_routes(routes: NDArray[np.int64], first: int) -> None:
             raise FormatError(f"Job {job} visits machine {min(outside)}, but machines are numbered {first} .. {max(machines)}.")
         if missing := machines - set(route):
             twice = next(machine for machine in route if route.count(machine) > 1)
-            raise FormatError(f"Job {job} visits machine {twice} more than once and machine {min(missing)} never. {REFUSED}")
+            raise FormatError(f"Job {job} visits machine {twice} more than once and machine {min(missing)} never. {_REFUSED}")
 
 
 def _times(rows: Sequence[Row]) -> NDArray[np.int64] | NDArray[np.float64]:
     values = np.array([[number(word, f"A time of job {job}") for word in row] for job, row in enumerate(rows, 1)])
-    wrong = ~((values >= 0) & (values <= LONGEST))  # also a NaN
+    wrong = ~((values >= 0) & (values <= _LONGEST))  # also a NaN
     if wrong.any():
         job, operation = np.argwhere(wrong)[0]
         raise FormatError(
-            f"Operation {operation + 1} of job {job + 1} takes {values[job, operation]:g}, but times must lie in 0 .. {LONGEST:g}."
+            f"Operation {operation + 1} of job {job + 1} takes {values[job, operation]:g}, but times must lie in 0 .. {_LONGEST:g}."
         )
     whole = values.astype(np.int64)
     return whole if (whole == values).all() else values
@@ -192,4 +192,4 @@ def claims(lines: list[str]) -> bool:
     return width > 2 or (len(numeric[0]) == 2 and numeric[0][1] == "1" and len(numeric) == 1 + int(numeric[0][0]))
 
 
-JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt"), claims, parse)
+JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt"), claims, _parse)

@@ -12,7 +12,7 @@ from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.text import is_number
 from gumbeldore.problems.jssp.taillard import taillard, taillard_benchmarks
 
-TAILLARD = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
+_TAILLARD = "table of best known values (ScheduleOpt/benchmarks 2026-08-19"
 
 
 def known_makespan(times: NDArray[Any], machines: NDArray[Any], header: Sequence[str], *names: str) -> Known:
@@ -20,7 +20,7 @@ def known_makespan(times: NDArray[Any], machines: NDArray[Any], header: Sequence
     jobs, count = times.shape
     for index, benchmark in enumerate(taillard_benchmarks(), 1):
         if (benchmark.jobs, benchmark.machines) == (jobs, count) and _is_taillard(index, times, machines):
-            return Known(float(benchmark.upper_bound), f"{TAILLARD}, {benchmark.name})", name=benchmark.name)
+            return Known(float(benchmark.upper_bound), f"{_TAILLARD}, {benchmark.name})", name=benchmark.name)
     known = published("jssp", fingerprint("jssp", times, machines), {"jobs": jobs, "machines": count}, *names)
     notes = (*known.notes, *_impostor(names, jobs, count))
     if known.cost is None and len(header) == 6 and is_number(header[4]) and float(header[4]) > 0:

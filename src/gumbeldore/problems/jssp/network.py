@@ -24,9 +24,9 @@ from gumbeldore.problems.jssp.active import ActiveSchedules
 from gumbeldore.problems.jssp.bounds import ScheduleBounds, earliest_start
 from gumbeldore.problems.jssp.problem import JSSPState
 
-ACTIONS: dict[str, ActiveSchedules | None] = {"all": None, "active": ActiveSchedules()}
+_ACTIONS: dict[str, ActiveSchedules | None] = {"all": None, "active": ActiveSchedules()}
 """Which jobs may come next, by the names in settings and headers."""
-USUAL_WEIGHT = 0.5
+_USUAL_WEIGHT = 0.5
 """Of the auxiliary loss, where a file does not say."""
 
 
@@ -76,7 +76,7 @@ class JSSPPolicy(ComposedNetwork):
     ) -> None:
         super().__init__()
         require(0 <= successor_weight < math.inf, f"`successor_weight` must be a number from 0 on, got {successor_weight}.")
-        space = next(name for name, each in ACTIONS.items() if each == actions)
+        space = next(name for name, each in _ACTIONS.items() if each == actions)
         sizes = {"d": d, "pairs": pairs, "heads": heads, "ff": ff}
         self.config = {**sizes, "features": written(features), "actions": space, "successor_weight": successor_weight}
         self.features, self.actions, self.successor_weight = distinct(features), actions, successor_weight
@@ -91,8 +91,8 @@ class JSSPPolicy(ComposedNetwork):
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         named = config.get("actions", "all")
-        require(named in ACTIONS, f"`actions` must be one of {', '.join(ACTIONS)}, got {named!r}.")
-        return super().from_config({**config, "actions": ACTIONS[named]})
+        require(named in _ACTIONS, f"`actions` must be one of {', '.join(_ACTIONS)}, got {named!r}.")
+        return super().from_config({**config, "actions": _ACTIONS[named]})
 
     @classmethod
     def upgraded(cls, config: Mapping[str, Any], usual: Sequence[str] = ()) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class JSSPPolicy(ComposedNetwork):
         if active is not None:
             now.setdefault("actions", "active" if active else "all")
         if head is not None:
-            now.setdefault("successor_weight", USUAL_WEIGHT if head else 0.0)
+            now.setdefault("successor_weight", _USUAL_WEIGHT if head else 0.0)
         return now
 
     def goes_on_from(self, config: Mapping[str, Any]) -> bool:
@@ -155,7 +155,7 @@ class JSSPPolicy(ComposedNetwork):
         operations = unscheduled(state, prepared, len(self.encoder))
         by_job, by_machine, layouts = operations.layouts[0], operations.by_machine, operations.layouts
         x = self._run(self._embed(state, prepared, operations), prepared, [*layouts[:-2], by_machine])
-        losses = segment_losses(self.successor_head, x, by_machine, target_tokens(state, operations, successor))
+        losses = segment_losses(self.successor_head, x, by_machine, _target_tokens(state, operations, successor))
         logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), state, operations)
         return logits, self.successor_weight * losses.view(state.row_count, -1).mean(1)
 
@@ -172,7 +172,7 @@ class JSSPPolicy(ComposedNetwork):
         return zeros.index_copy(0, operations.unfinished, logits).view_as(state.scheduled)
 
     def _embed(self, state: JSSPState, prepared: Prepared, operations: Operations) -> Float[Tensor, "token d"]:
-        values = inputs(state, prepared, operations.operation, operations.row_job)
+        values = _inputs(state, prepared, operations.operation, operations.row_job)
         places = embedding(operations.step, prepared.positions + self.operation_embedding.bias)
         x = torch.addmm(places, values, self.operation_embedding.weight.t())
         if self.feature_embedding is None:
@@ -186,7 +186,7 @@ class JSSPPolicy(ComposedNetwork):
         return tokens * (token_bytes(self.blocks, max(state.jobs, state.operations)) + 80)
 
 
-def inputs(
+def _inputs(
     state: JSSPState, prepared: Prepared, operation: Int[Tensor, " token"], row_job: Int[Tensor, " token"]
 ) -> Float[Tensor, "token 2"]:
     """The network's input, per operation: its time, and how long after the first unfinished job its own one could start.
@@ -229,7 +229,7 @@ def unscheduled(state: JSSPState, prepared: Prepared, blocks: int) -> Operations
     return Operations(operation, row_job, step, unfinished, layouts, by_machine)
 
 
-def target_tokens(state: JSSPState, operations: Operations, successor: Int[Tensor, "row operation"]) -> Int[Tensor, " token"]:
+def _target_tokens(state: JSSPState, operations: Operations, successor: Int[Tensor, "row operation"]) -> Int[Tensor, " token"]:
     """The token that follows each token on its machine, -1 where none does."""
     own = operations.row_job * state.operations + operations.step  # among the operations of all rows
     token = torch.full((successor.numel(),), -1, device=own.device).index_copy_(

@@ -98,8 +98,8 @@ class JSSP(Problem[JSSPState]):
             not machines.is_floating_point(),
             f"`machines` must hold integers, got {machines.dtype}. Convert them with `machines.long()`.",
         )
-        check_times(times)
-        check_routes(machines)
+        _check_times(times)
+        _check_routes(machines)
         exact = precise(times.device) if times.is_floating_point() else torch.int64
         return self._initial(times.to(exact), machines.long())
 
@@ -208,7 +208,7 @@ class JSSP(Problem[JSSPState]):
         require(not bool(state.scheduled.any()), "`reencoded` needs solutions of initial states.")
         tag = mix(seeds) & 1
         turned = self._turned(state, tag)
-        return ReEncoding(turned, tag, by_start(self, turned, self.inverse_transform(state, tag, actions)))
+        return ReEncoding(turned, tag, _by_start(self, turned, self.inverse_transform(state, tag, actions)))
 
     def key(self, state: JSSPState) -> Int[Tensor, "row 2"]:
         """Two hashes of what the future depends on: counters, machines, unfinished jobs' next starts, the makespan so far.
@@ -222,7 +222,7 @@ class JSSP(Problem[JSSPState]):
         return hash_numbers(torch.cat([state.scheduled, *parts], 1))
 
 
-def by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
+def _by_start(problem: JSSP, state: JSSPState, actions: Int[Tensor, "row depth"]) -> Int[Tensor, "row depth"]:
     """The same schedules of initial states, with their operations in the order in which they begin; of equal ones, as they were."""
     starts = []
     for job in actions.unbind(1):
@@ -240,7 +240,7 @@ def machine_successors(state: JSSPState, actions: Int[Tensor, "row depth"]) -> I
     return torch.empty_like(operation).scatter_(1, line.flatten(1), following.flatten(1))
 
 
-def check_times(times: Num[Tensor, "batch job operation"]) -> None:
+def _check_times(times: Num[Tensor, "batch job operation"]) -> None:
     """An operation may take no time, as one of the published instance orb07 does."""
     wrong = ~(times.isfinite() & (times >= 0))
     if bool(wrong.any()):
@@ -252,7 +252,7 @@ def check_times(times: Num[Tensor, "batch job operation"]) -> None:
         )
 
 
-def check_routes(machines: Int[Tensor, "batch job operation"]) -> None:
+def _check_routes(machines: Int[Tensor, "batch job operation"]) -> None:
     """Every job must visit every machine exactly once."""
     count = machines.shape[2]
     wrong = (machines.sort(2).values != torch.arange(count, device=machines.device)).any(2)

@@ -35,7 +35,7 @@ def verify_jssp(times: Any, machines: Any, jobs_sequence: Sequence[int] | Any) -
         routes.shape == durations.shape, f"`machines` must have the shape of `times` {durations.shape}, got {routes.shape}."
     )
     sequence = [int(job) for job in jobs_sequence]
-    if fault := sequence_fault(sequence, *durations.shape) or route_fault(routes.tolist()):
+    if fault := _sequence_fault(sequence, *durations.shape) or _route_fault(routes.tolist()):
         return Verdict.infeasible(fault)
     schedule = build_schedule(durations.tolist(), routes.tolist(), sequence)
     if fault := schedule_fault(schedule, durations.tolist(), routes.tolist()):
@@ -43,7 +43,7 @@ def verify_jssp(times: Any, machines: Any, jobs_sequence: Sequence[int] | Any) -
     return Verdict(True, -float(max(interval.end for interval in schedule)))
 
 
-def sequence_fault(sequence: Sequence[int], jobs: int, operations: int) -> str:
+def _sequence_fault(sequence: Sequence[int], jobs: int, operations: int) -> str:
     """Why `sequence` does not contain each job exactly `operations` times, or an empty string if it does."""
     counts = [0] * jobs
     for position, job in enumerate(sequence):
@@ -58,7 +58,7 @@ def sequence_fault(sequence: Sequence[int], jobs: int, operations: int) -> str:
     return ""
 
 
-def route_fault(routes: Sequence[Sequence[int]]) -> str:
+def _route_fault(routes: Sequence[Sequence[int]]) -> str:
     """Why some job does not visit each machine exactly once, or an empty string if all do."""
     for job, route in enumerate(routes):
         if set(route) != set(range(len(route))):

@@ -16,7 +16,7 @@ from gumbeldore.local_search.permutations import improve_permutations, insert_jo
 from gumbeldore.problems.pfsp.experts import pfsp_by_ortools
 
 
-def by_work(instance: Arrays) -> list[int]:
+def _by_work(instance: Arrays) -> list[int]:
     """The most work first."""
     return np.argsort(-instance["times"].sum(1), kind="stable").tolist()
 
@@ -30,7 +30,7 @@ def by_slope(instance: Arrays) -> list[int]:
 
 def neh(instance: Arrays) -> list[int]:
     """Jobs are inserted where they fit best, those with the most work first (Nawaz, Enscore and Ham 1983)."""
-    return insert_jobs(_times(instance), torch.tensor([by_work(instance)]))[0].tolist()
+    return insert_jobs(_times(instance), torch.tensor([_by_work(instance)]))[0].tolist()
 
 
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
@@ -45,7 +45,7 @@ def _times(instance: Arrays) -> torch.Tensor:
 
 
 RULES = {
-    "work": ("the most work first", by_work),
+    "work": ("the most work first", _by_work),
     "palmer": ("Palmer's slope index: times that grow from machine to machine first", by_slope),
     "neh": ("NEH: insertion where it fits best, the most work first", neh),
 }

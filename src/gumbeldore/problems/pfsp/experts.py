@@ -15,7 +15,7 @@ from gumbeldore.kits.solver import MINUTE, Limit, Solved
 from gumbeldore.solvers.outside import cp_sat, outside
 
 
-def solve_pfsp(
+def _solve_pfsp(
     times: NDArray[Any], limit: Limit = MINUTE, seed: int = 0, hint: Sequence[int] = ()
 ) -> tuple[list[int], int, bool]:
     """OR-Tools CP-SAT on one core: which job is at which position, and when positions end on machines (Wagner's model of 1959)."""
@@ -50,13 +50,13 @@ def solve_pfsp(
 
 
 def pfsp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
-    return Solved(*solve_pfsp(instance["times"], limit))
+    return Solved(*_solve_pfsp(instance["times"], limit))
 
 
-def warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def _warm_started_ortools(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """CP-SAT with the best order as a hint."""
-    return solve_pfsp(given.arrays["times"], limit, seed, starts[0])[0]
+    return _solve_pfsp(given.arrays["times"], limit, seed, starts[0])[0]
 
 
 EXPERTS = {"ortools": pfsp_by_ortools}
-WARM_STARTED = {"ortools": warm_started_ortools}
+WARM_STARTED = {"ortools": _warm_started_ortools}

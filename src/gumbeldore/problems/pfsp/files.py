@@ -21,7 +21,7 @@ from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.pfsp.taillard import SOURCE, recognised
 
 Row = list[str]
-LONGEST = 1e9  # an operation; makespans stay exact
+_LONGEST = 1e9  # an operation; makespans stay exact
 
 
 def parse_machines(text: str, stem: str) -> list[Instance]:
@@ -48,7 +48,7 @@ def parse_machines(text: str, stem: str) -> list[Instance]:
     return found
 
 
-def parse_jobs(text: str, stem: str) -> list[Instance]:
+def _parse_jobs(text: str, stem: str) -> list[Instance]:
     """The instance of a file in the layout of job shops."""
     rows = _rows(text)
     if not rows or len(rows[0]) != 2:
@@ -87,11 +87,11 @@ def _table(rows: Sequence[Row], width: int, what: str) -> NDArray[np.int64] | ND
         if len(row) != width:
             raise FormatError(f"The row of {what} {index} must have {width} times, got {len(row)}.")
     values = np.array([[number(word, f"A time of {what} {index}") for word in row] for index, row in enumerate(rows, 1)])
-    wrong = ~((values >= 0) & (values <= LONGEST))  # also a NaN
+    wrong = ~((values >= 0) & (values <= _LONGEST))  # also a NaN
     if wrong.any():
         index, place = np.argwhere(wrong)[0]
         raise FormatError(
-            f"Time {place + 1} of {what} {index + 1} is {values[index, place]:g}, but times must lie in 0 .. {LONGEST:g}."
+            f"Time {place + 1} of {what} {index + 1} is {values[index, place]:g}, but times must lie in 0 .. {_LONGEST:g}."
         )
     whole = values.astype(np.int64)
     return whole if (whole == values).all() else values
@@ -123,4 +123,4 @@ def _claims_jobs(lines: list[str]) -> bool:
 
 
 FLOW_SHOP = text_format("flow shop text", (".fsp", ".txt"), lambda lines: layout(lines) == "flow", parse_machines)
-FLOW_SHOP_BY_JOB = text_format("flow shop as a job shop", (".txt", ".jsp"), _claims_jobs, parse_jobs)
+FLOW_SHOP_BY_JOB = text_format("flow shop as a job shop", (".txt", ".jsp"), _claims_jobs, _parse_jobs)

@@ -10,14 +10,14 @@ from torch.nn.functional import adaptive_avg_pool1d
 from gumbeldore.networks.set_transformer import Features, SetPolicy
 from gumbeldore.problems.pfsp.problem import PFSPState, ends
 
-SECTIONS = 5
+_SECTIONS = 5
 """Machines are told in so many groups of neighbours, so that one network serves any number of them."""
 
 
 class PFSPPolicy(SetPolicy):
     """A transformer over the jobs that are left. All features are in units of mean times, so other units of time change nothing."""
 
-    item_features, whole_features = 6 + 3 * SECTIONS, 2 + 2 * SECTIONS
+    item_features, whole_features = 6 + 3 * _SECTIONS, 2 + 2 * _SECTIONS
 
     def features(self, state: PFSPState) -> Features:
         dtype = self.logit.weight.dtype
@@ -48,18 +48,18 @@ class PFSPPolicy(SetPolicy):
             (after - free)[..., -1] / root,
             then - now,
         ]
-        items = torch.cat([torch.stack(single, 2), sections(times) - 1, sections(idle), sections(after - free)], 2)
+        items = torch.cat([torch.stack(single, 2), _sections(times) - 1, _sections(idle), _sections(after - free)], 2)
         share = left.to(dtype).mean(1)
         whole = torch.cat(
             [
                 torch.stack([share, 1 / left.sum(1).clamp(min=1)], 1),
-                *(sections(each)[:, 0] for each in (free / root, (free + work + shortest - now[..., None]) / root)),
+                *(_sections(each)[:, 0] for each in (free / root, (free + work + shortest - now[..., None]) / root)),
             ],
             1,
         )
         return Features(items.clamp(-20, 20), left, whole.clamp(-20, 20))
 
 
-def sections(values: Float[Tensor, "row item machine"]) -> Float[Tensor, "row item section"]:
+def _sections(values: Float[Tensor, "row item machine"]) -> Float[Tensor, "row item section"]:
     """Means over neighbouring machines."""
-    return adaptive_avg_pool1d(values, SECTIONS)
+    return adaptive_avg_pool1d(values, _SECTIONS)

@@ -22,13 +22,13 @@ def jobs(given: Instance, slots: Sequence[Slot]) -> list[int]:
     return sorted(begins, key=lambda job: begins[job])
 
 
-def write_order(given: Instance, actions: Sequence[int]) -> str:
+def _write_order(given: Instance, actions: Sequence[int]) -> str:
     """The jobs in order, from 0, in one line."""
     return " ".join(map(str, actions)) + "\n"
 
 
-def read_order(given: Instance, text: str) -> list[int]:
+def _read_order(given: Instance, text: str) -> list[int]:
     return [integer(word, "A job") for word in text.split()]
 
 
-EXPORTS = {"order": Export(".order.txt", write_order, read_order), **schedule_exports(build, jobs)}
+EXPORTS = {"order": Export(".order.txt", _write_order, _read_order), **schedule_exports(build, jobs)}

@@ -42,7 +42,7 @@ def farthest_insertion(instance: Arrays) -> list[int]:
     return tour[1:].tolist()
 
 
-def by_trees(instance: Arrays) -> list[int]:
+def _by_trees(instance: Arrays) -> list[int]:
     """On to the city with the least bound of the way through it, of those that seem best in spanning trees of what is left.
 
     It knows what networks with `SpanningTreeBounds` know, so it shows what they add.
@@ -64,7 +64,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     return search.best[1:].tolist()
 
 
-def tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
+def _tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
     points = np.asarray(instance["coordinates"], dtype=np.float64)
     (customers,) = ortools_routes(points, np.zeros(len(points)), 0, limit, vehicles=1)
     return Solved([customer + 1 for customer in customers], float("inf"), False)
@@ -73,12 +73,12 @@ def tsp_by_routing(instance: Arrays, limit: Limit, seed: int) -> Solved:
 BASELINES = {
     "nearest-neighbour": constructive("on to the nearest unvisited city", nearest_neighbour),
     "farthest-insertion": constructive("the farthest city next, inserted where it adds least", farthest_insertion),
-    "spanning-trees": constructive("on to where Held and Karp's spanning trees of what is left go", by_trees),
+    "spanning-trees": constructive("on to where Held and Karp's spanning trees of what is left go", _by_trees),
     "local-search": local_search(
         "our compiled chains of 3-opt moves with double bridges", searched, 10, "double bridges per city", clock=True
     ),
     "pyvrp": solver("PyVRP's iterated local search", tsp_by_pyvrp, "pyvrp", "iterations"),
-    "or-tools": solver("OR-Tools routing, guided local search", tsp_by_routing, "ortools", "solutions", random=False),
+    "or-tools": solver("OR-Tools routing, guided local search", _tsp_by_routing, "ortools", "solutions", random=False),
     "cpsat": solver(
         "OR-Tools CP-SAT, exact for some dozens of cities", tsp_by_ortools, "ortools", "deterministic time", random=False
     ),

@@ -41,13 +41,13 @@ class SpanningTreeBounds(RouteFeature):
         return bound_paths(points, counts, rounds=self.rounds, tries=self.tries)
 
     def columns(self, view: View) -> Float[Tensor, "row token 12"]:
-        return bound_features(self, view.points, view.blocked, view.distances / 2)
+        return _bound_features(self, view.points, view.blocked, view.distances / 2)
 
     def prior(self) -> Float[Tensor, "1 12"]:
         return prior(self.width, TRIED, REGRETS)[None]
 
 
-def bound_features(
+def _bound_features(
     bounds: SpanningTreeBounds,
     points: Float[Tensor, "row token 2"],
     blocked: Bool[Tensor, "row 1 1 token"] | None,

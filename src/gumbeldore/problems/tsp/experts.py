@@ -62,7 +62,7 @@ def tsp_by_ortools(instance: Arrays, limit: Limit, seed: int) -> Solved:
     return Solved(answer.tour[1:], answer.length, answer.optimal)
 
 
-def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
+def _warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: Limit, seed: int) -> list[int]:
     """PyVRP from the best tour, by the distances of the instance's file."""
     points = np.asarray(given.arrays["coordinates"], dtype=np.float64)
     distances = all_pairs(given.cost.weights, len(points)) if isinstance(given.cost, TourCost) else None
@@ -72,4 +72,4 @@ def warm_started_pyvrp(given: Instance, starts: Sequence[Sequence[int]], limit: 
 
 
 EXPERTS = {"pyvrp": tsp_by_pyvrp, "ortools": tsp_by_ortools}
-WARM_STARTED = {"pyvrp": warm_started_pyvrp}
+WARM_STARTED = {"pyvrp": _warm_started_pyvrp}

@@ -20,7 +20,7 @@ from gumbeldore.kits.kit import Instance
 DISTANCES = "distances"
 """The name of the array of cities without places."""
 
-REFUSED = {  # what a file may be about, and why that is not solved
+_REFUSED = {  # what a file may be about, and why that is not solved
     "SOP": "an order that must be kept is not supported",
     "HCP": "a Hamiltonian cycle in a graph is another problem",
 }
@@ -49,7 +49,7 @@ def cities(points: NDArray[np.float64], name: str) -> Instance:
     )
 
 
-def parse(text: str, stem: str) -> list[Instance]:
+def _parse(text: str, stem: str) -> list[Instance]:
     """The instance of a TSPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)
@@ -57,7 +57,7 @@ def parse(text: str, stem: str) -> list[Instance]:
     if file.kind("TSP") == "ATSP" or without_places(file):
         return [_of_distances(file, name, stem)]
     points, weights, notes = places(file)
-    given, known = cities(points, name), known_length(file, weights, name, stem)
+    given, known = cities(points, name), _known_length(file, weights, name, stem)
     notes = (*given.notes, *notes, *known.notes)
     return [replace(given, cost=TourCost(weights), known=known.cost, known_from=known.source, notes=notes)]
 
@@ -66,11 +66,11 @@ def _of_distances(file: Tsplib, name: str, stem: str) -> Instance:
     """Cities without places, for local search alone."""
     kind = file.kind("TSP")
     matrix = listed(file, symmetric=kind == "TSP")
-    known = known_length(file, Matrix(matrix), name, stem)
+    known = _known_length(file, Matrix(matrix), name, stem)
     return replace(of_matrix(matrix, name), known=known.cost, known_from=known.source, notes=known.notes)
 
 
-def known_length(file: Tsplib, weights: Weights, *names: str) -> Known:
+def _known_length(file: Tsplib, weights: Weights, *names: str) -> Known:
     """The optimal length, if it is a published instance."""
     rule = file.text("EDGE_WEIGHT_TYPE").upper()
     return published("tsp", tsp_fingerprint(rule, weights), {"cities": file.count("DIMENSION"), "weights": rule}, *names)
@@ -94,7 +94,7 @@ def of_matrix(matrix: NDArray[Any], name: str = "") -> Instance:
 def _check_kind(file: Tsplib) -> None:
     kind = file.kind("TSP")
     if kind not in ("TSP", "ATSP"):
-        raise FormatError(f"TYPE is {kind}, not TSP: {REFUSED.get(kind, 'that is not a travelling salesman problem')}.")
+        raise FormatError(f"TYPE is {kind}, not TSP: {_REFUSED.get(kind, 'that is not a travelling salesman problem')}.")
     for section in ("FIXED_EDGES", "EDGE_DATA"):
         if section in file.sections:
             raise FormatError(f"{section}_SECTION is not supported: every edge must be free to use.")
@@ -104,4 +104,4 @@ def claims(lines: list[str]) -> bool:
     return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") not in ("TOUR", "OP")
 
 
-TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), claims, parse)
+TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), claims, _parse)

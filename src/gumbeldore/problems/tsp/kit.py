@@ -59,7 +59,7 @@ class Tours:
         return any_of(TSP(cities) for cities in numbers("cities", self.cities))
 
 
-def verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:
+def _verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:
     """By places, or by the distances if those are all that is known."""
     return distances.verify(instance, actions) if DISTANCES in instance else verify(instance, actions)
 
@@ -90,7 +90,7 @@ KIT = Kit(
     cost="tour length",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify_any, lambda instance, actions: Tour([0, *actions]), draw, "tour.png", compare),
+    solution_format=SolutionFormat(_verify_any, lambda instance, actions: Tour([0, *actions]), draw, "tour.png", compare),
     instances=KIND,
     generator=TSPGenerator,
     standard=STANDARD,

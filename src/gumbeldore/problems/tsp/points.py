@@ -15,20 +15,20 @@ from gumbeldore.io.text import is_number, number, shown, text_format
 from gumbeldore.kits.kit import Format, Instance
 from gumbeldore.problems.tsp.files import cities, of_matrix
 
-MAGIC = b"\x93NUMPY"
-LOOKED_AT = 50  # rows, when the format is guessed
-FEW = 2  # rows that may be anything
+_MAGIC = b"\x93NUMPY"
+_LOOKED_AT = 50  # rows, when the format is guessed
+_FEW = 2  # rows that may be anything
 
 
-def parse_columns(text: str, stem: str) -> list[Instance]:
+def _parse_columns(text: str, stem: str) -> list[Instance]:
     """A row for each city: x and y, between commas, semicolons or blanks. A first row without numbers is a header."""
     rows = _rows(text.splitlines())
     width, (x, y) = 2, (0, 1)
-    if is_square(rows):
+    if _is_square(rows):
         return [
             of_matrix(np.array([[number(cell, f"A distance in line {place}") for cell in row] for place, row in rows]), stem)
         ]
-    if could_be_a_shop(text, rows):
+    if _could_be_a_shop(text, rows):
         raise FormatError(
             "This could be the beginning of a job shop. For cities, put commas between x and y, or write a header `x y`."
         )
@@ -47,7 +47,7 @@ def parse_columns(text: str, stem: str) -> list[Instance]:
     return [_checked(np.array(points), stem)]
 
 
-def parse_json(text: str, stem: str) -> list[Instance]:
+def _parse_json(text: str, stem: str) -> list[Instance]:
     """A list of pairs, alone or as `coordinates` of an object, which may have a `name`."""
     try:
         content = json.loads(text)
@@ -68,7 +68,7 @@ def parse_json(text: str, stem: str) -> list[Instance]:
         raise FormatError("A coordinate is too large.") from error
 
 
-def read_array(path: Path) -> list[Instance]:
+def _read_array(path: Path) -> list[Instance]:
     """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
     array = arrays.read_array(path)
     if array.dtype.kind in "iuf" and array.ndim == 2 and array.shape[0] == array.shape[1] > 2:
@@ -107,9 +107,9 @@ def _is_header(row: list[str]) -> bool:
     return not any(map(is_number, row))
 
 
-def claims_columns(lines: list[str]) -> bool:
+def _claims_columns(lines: list[str]) -> bool:
     """Two numbers in each row, or a header that names them."""
-    rows = [row for _, row in _rows(lines)[:LOOKED_AT]]
+    rows = [row for _, row in _rows(lines)[:_LOOKED_AT]]
     if rows and {"x", "y"} <= {cell.lower() for cell in rows[0]}:
         return True
     numbers = rows[1:] if rows and _is_header(rows[0]) else rows
@@ -119,17 +119,17 @@ def claims_columns(lines: list[str]) -> bool:
     return commas and len(numbers) > 2 and all(len(row) == len(numbers[0]) > 2 and all(map(is_number, row)) for row in numbers)
 
 
-def is_square(rows: list[tuple[int, list[str]]]) -> bool:
+def _is_square(rows: list[tuple[int, list[str]]]) -> bool:
     """As many numbers in each row as there are rows, and more than two: distances between cities."""
     return len(rows) > 2 and all(len(row) == len(rows) and all(map(is_number, row)) for _, row in rows)
 
 
-def could_be_a_shop(text: str, rows: list[tuple[int, list[str]]]) -> bool:
+def _could_be_a_shop(text: str, rows: list[tuple[int, list[str]]]) -> bool:
     """A few pairs of whole numbers between blanks: sooner the beginning of a job shop (jobs, machines, times) than cities."""
     whole = all(cell.lstrip("+-").isdigit() for _, row in rows for cell in row)
-    return len(rows) <= FEW and whole and not set(text) & set(",;\t")
+    return len(rows) <= _FEW and whole and not set(text) & set(",;\t")
 
 
-COLUMNS = text_format("columns of coordinates", (".csv", ".txt", ".xy"), claims_columns, parse_columns)
-JSON = text_format("JSON", (".json",), lambda lines: bool(lines) and lines[0].lstrip()[:1] in ("[", "{"), parse_json)
-ARRAY = Format("numpy array", (".npy",), lambda head: head.startswith(MAGIC), read_array)
+COLUMNS = text_format("columns of coordinates", (".csv", ".txt", ".xy"), _claims_columns, _parse_columns)
+JSON = text_format("JSON", (".json",), lambda lines: bool(lines) and lines[0].lstrip()[:1] in ("[", "{"), _parse_json)
+ARRAY = Format("numpy array", (".npy",), lambda head: head.startswith(_MAGIC), _read_array)

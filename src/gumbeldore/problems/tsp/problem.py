@@ -174,7 +174,7 @@ class TSP(Problem[TSPState]):
         require(state.visited.shape[1] == actions.shape[1] + 1, "`polish` needs complete tours of full instances.")
         points, tours = state.coordinates[state.instance], torch.cat([state.start[:, None], actions], 1)
         if kept == 0:
-            return begun_at(improve_tours(points, tours, seeds, effort * tours.shape[1]), state.start)
+            return _begun_at(improve_tours(points, tours, seeds, effort * tours.shape[1]), state.start)
         path = torch.cat([tours[:, kept:], state.start[:, None]], 1)  # from the current city back to the start
         order = torch.arange(path.shape[1], device=path.device).expand_as(path)
         order = improve_paths(points.gather(1, path[..., None].expand(-1, -1, 2)), order, seeds, effort * path.shape[1])
@@ -197,7 +197,7 @@ class TSP(Problem[TSPState]):
         return replace(same, coordinates=isometry(same.coordinates, form), start=start, current=start, visited=visited)
 
     def inverse_transform(self, state: TSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
-        return begun_at(torch.cat([tag[:, None], actions], 1), state.start)
+        return _begun_at(torch.cat([tag[:, None], actions], 1), state.start)
 
     def reencoded(
         self, state: TSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
@@ -207,14 +207,14 @@ class TSP(Problem[TSPState]):
         tour, noise = torch.cat([state.start[:, None], actions], 1), mix(seeds)
         tour = torch.where((noise & 1 == 1)[:, None], tour.flip(1), tour)
         start = tour.gather(1, ((noise >> 8) % tour.shape[1])[:, None]).squeeze(1)
-        return ReEncoding(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, begun_at(tour, start))
+        return ReEncoding(self._seen(state, start, (noise >> 1) % ISOMETRIES), start, _begun_at(tour, start))
 
     def _distance(self, state: TSPState, a: Int[Tensor, " row"], b: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
         here, there = (points_at(state.coordinates, state.instance, city).to(state.length.dtype) for city in (a, b))
         return (here - there).square_().sum(1).sqrt_()
 
 
-def begun_at(tours: Int[Tensor, "row city"], start: Int[Tensor, " row"]) -> Int[Tensor, "row depth"]:
+def _begun_at(tours: Int[Tensor, "row city"], start: Int[Tensor, " row"]) -> Int[Tensor, "row depth"]:
     """The actions of closed tours from another city on."""
     first = (tours == start[:, None]).int().argmax(1, keepdim=True)
     return tours.gather(1, (first + torch.arange(1, tours.shape[1], device=tours.device)) % tours.shape[1])

@@ -16,12 +16,12 @@ from torch import Tensor
 
 from gumbeldore.local_search.compiling import chosen, code, plain
 
-STRIDE = 1.2
+_STRIDE = 1.2
 """How much an edge too many raises a price at first, in mean edges of the first tree. It falls to 0."""
 TRIAL_ROUNDS, TRIAL_STRIDE = 20, 0.6
 """The same for trees of paths that go to some node first."""
-FORBIDDEN = torch.inf
-LEAST_EDGE = 1e-9
+_FORBIDDEN = torch.inf
+_LEAST_EDGE = 1e-9
 
 
 class PathBounds(NamedTuple):
@@ -57,7 +57,7 @@ def _compiled(points: Tensor, counts: Tensor, rounds: int, tries: int) -> PathBo
     rows, places, _ = points.shape
     result, scale = torch.empty(rows, places, len(PathBounds._fields) - 1), torch.empty(rows)
     given, trials = (plain(points, torch.float32), plain(counts, torch.int32)), (tries, TRIAL_ROUNDS, TRIAL_STRIDE)
-    code().bound_paths(*given, rounds, STRIDE, *trials, torch.get_num_threads(), result.numpy(), scale.numpy())
+    code().bound_paths(*given, rounds, _STRIDE, *trials, torch.get_num_threads(), result.numpy(), scale.numpy())
     return PathBounds._make([*result.unbind(-1), scale])
 
 
@@ -75,7 +75,7 @@ def defined(points: Float[Tensor, "row node 2"], counts: Tensor, rounds: int, tr
             first += tree.edge[:, 0] / (rounds - half)
             last += tree.edge[paths.row, paths.end] / (rounds - half)
         if index + 1 < rounds:
-            price = price + (STRIDE * scale * (1 - index / rounds) ** 2)[:, None] * tree.excess
+            price = price + (_STRIDE * scale * (1 - index / rounds) ** 2)[:, None] * tree.excess
     unit = scale[:, None]
     ahead, behind = (lost / unit for lost in paths.lost(tree, price))
     liked = (first - ahead / (1 + ahead)).masked_fill(~paths.between, -torch.inf)
@@ -117,7 +117,7 @@ class _Paths:
         self.root, self.distance = root, self.open.clone()
         closed = self.row[nodes > 2]
         ends = root[closed], self.end[closed]
-        self.distance[closed, ends[0], ends[1]] = self.distance[closed, ends[1], ends[0]] = FORBIDDEN
+        self.distance[closed, ends[0], ends[1]] = self.distance[closed, ends[1], ends[0]] = _FORBIDDEN
         self.steps = nodes - 1
         self.wanted = torch.full(self.real.shape, 2)
         self.wanted[:, 0] = 0
@@ -145,7 +145,7 @@ class _Paths:
         return _Tree(torch.stack(order, 1), parent, edge, (edge.sum(2) - self.wanted).to(price.dtype))
 
     def mean_edge(self, tree: _Tree) -> Float[Tensor, " row"]:
-        return (tree.length(self.distance) / self.end).clamp(min=LEAST_EDGE)
+        return (tree.length(self.distance) / self.end).clamp(min=_LEAST_EDGE)
 
     def lost(self, tree: _Tree, price: Float[Tensor, "row node"]) -> tuple[Tensor, Tensor]:
         """By how much trees grow with edges to the first node, and to the last: the new edge without the heaviest that it makes superfluous."""
