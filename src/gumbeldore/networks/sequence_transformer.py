@@ -18,8 +18,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from gumbeldore.networks import native, segments
-from gumbeldore.networks.layers import Block, Stack, alibi, fold_all, token_bytes
+from gumbeldore.networks.alternating import Alternating
+from gumbeldore.networks.layers import Block, Stack, token_bytes
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.networks.set_transformer import check_width
 from gumbeldore.policy import Network
@@ -67,11 +67,14 @@ class SequencePolicy(Network):
     def features(self, state: Any) -> SequenceFeatures:
         """The features of every row of a state, about as large as 1."""
 
-    def prepare(self, state: Any) -> list[native.Block] | None:
+    def prepare(self, state: Any) -> Alternating | None:
         """Folds the blocks once; with gradients there is nothing to prepare."""
-        return None if torch.is_grad_enabled() else fold_all(self.blocks.blocks, self._slopes())
+        return None if torch.is_grad_enabled() else self._alternating()
 
-    def forward(self, state: Any, context: list[native.Block] | None = None) -> Float[Tensor, "row sequence"]:
+    def _alternating(self) -> Alternating:
+        return Alternating.of(self.blocks.blocks, self.config["heads"], self.logit.weight)
+
+    def forward(self, state: Any, context: Alternating | None = None) -> Float[Tensor, "row sequence"]:
         seen = self.features(state)
         check_width(self, "step_features", seen.steps.shape[3])
         check_width(self, "whole_features", 0 if seen.whole is None else seen.whole.shape[1])
@@ -82,21 +85,10 @@ class SequencePolicy(Network):
             values = torch.cat([values, seen.whole.index_select(0, arranged.token // (sequences * steps))], 1)
         x = self.step_embedding(values.to(self.logit.weight.dtype))
         layouts = [arranged.by_sequence, arranged.by_group] * self.config["layers"]
-        x = self._run(x, slice(-1), layouts, context).index_select(0, arranged.by_sequence.starts[:-1].long())
-        logits = self.logit(self._run(x, slice(-1, None), [arranged.next_ones], context)).squeeze(1)
+        blocks = self._alternating() if context is None else context
+        x = blocks(x, layouts).index_select(0, arranged.by_sequence.starts[:-1].long())
+        logits = self.logit(blocks(x, [arranged.next_ones])).squeeze(1)
         return logits.new_zeros(rows * sequences).index_copy(0, arranged.going, logits).view(rows, sequences)
-
-    def _run(self, x: Tensor, some: slice, layouts: list[Layout], context: list[native.Block] | None) -> Tensor:
-        folded = fold_all(self.blocks.blocks[some], self._slopes()[some]) if context is None else context[some]
-        if folded is None:
-            return segments.run(x, self.blocks.blocks[some], self._slopes()[some], layouts)
-        return native.run(x, folded, layouts)
-
-    def _slopes(self) -> list[Float[Tensor, " head"] | None]:
-        """ALiBi's, of blocks within sequences."""
-        count = len(self.blocks)
-        slopes = alibi(self.config["heads"], self.logit.weight)
-        return [slopes if index % 2 == 0 and index < count - 1 else None for index in range(count)]
 
     def row_bytes(self, state: Any) -> int:
         """Working memory of one row."""

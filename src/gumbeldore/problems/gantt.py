@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from gumbeldore.figure import colours, saved_figure
-
-
-@runtime_checkable
-class Interval(Protocol):
-    """When an operation runs, and where."""
-
-    @property
-    def start(self) -> float: ...
-    @property
-    def end(self) -> float: ...
-    @property
-    def machine(self) -> int: ...
-    @property
-    def job(self) -> int: ...
-
+from gumbeldore.problems.intervals import Interval
 
 _LABELLED = 20
 """Up to so many jobs the bars carry their job's number, if they are long enough for it."""

@@ -6,6 +6,32 @@ import torch
 from jaxtyping import Bool, Int, Num
 from torch import Tensor
 
+from gumbeldore.problem import State
+
+
+class ShopState(State):
+    """What states of all job shops have: times by job and operation, and when jobs and machines are available."""
+
+    times: Num[Tensor, "batch job operation ..."]
+    available: Num[Tensor, "row job+machine"]  # A_job, then A_mach: the earliest start of a job's, a machine's next operation
+
+    @property
+    def jobs(self) -> int:
+        return self.times.shape[1]
+
+    @property
+    def operations(self) -> int:
+        """Of the longest job."""
+        return self.times.shape[2]
+
+    @property
+    def job_available(self) -> Num[Tensor, "row job"]:
+        return self.available[:, : self.jobs]
+
+    @property
+    def machine_available(self) -> Num[Tensor, "row machine"]:
+        return self.available[:, self.jobs :]
+
 
 def completion(available: Num[Tensor, "..."], axis: int, time: Num[Tensor, "..."]) -> Num[Tensor, "..."]:
     """z = max(A_job, A_mach) + p, with the two availability times along `axis`: when the next operation ends."""

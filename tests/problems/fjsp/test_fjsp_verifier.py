@@ -7,7 +7,8 @@ import math
 import pytest
 
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.fjsp.verify import Interval, build_schedule, operations, schedule_fault, verify_fjsp
+from gumbeldore.problems.fjsp.verify import build_schedule, operations, schedule_fault, verify_fjsp
+from gumbeldore.problems.intervals import Interval
 
 TIMES = [[[2, 3], [-1, 4]], [[5, 1], [-1, -1]]]
 

@@ -15,8 +15,9 @@ from gumbeldore.local_search import compiling
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problem import Examples, replay
 from gumbeldore.problems import JSSP, JSSPState
+from gumbeldore.problems.intervals import Interval
 from gumbeldore.problems.jssp.active import ActiveSchedules, active_jobs, active_order
-from gumbeldore.problems.jssp.verify import Interval, build_schedule
+from gumbeldore.problems.jssp.verify import build_schedule
 from gumbeldore.search.samplers import BeamSearch, Greedy, StochasticBeamSearch
 from gumbeldore.training import imitate, self_improve
 from gumbeldore.training.dataset import Dataset, Group

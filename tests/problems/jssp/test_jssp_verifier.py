@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from gumbeldore.errors import SettingsError
-from gumbeldore.problems.jssp.verify import Interval, schedule_fault, verify_jssp
+from gumbeldore.problems.intervals import Interval
+from gumbeldore.problems.jssp.verify import schedule_fault, verify_jssp
 
 TINY = ([[3, 2], [2, 4]], [[0, 1], [1, 0]])
 

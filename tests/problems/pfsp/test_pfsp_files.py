@@ -10,13 +10,14 @@ import pytest
 from gumbeldore.errors import FormatError, SettingsError
 from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.kits.solver import Limit
+from gumbeldore.problems.intervals import Interval
 from gumbeldore.problems.pfsp.baselines import BASELINES
 from gumbeldore.problems.pfsp.files import write_fsp
 from gumbeldore.problems.pfsp.improving import local_search
 from gumbeldore.problems.pfsp.instances import PFSPGenerator
 from gumbeldore.problems.pfsp.kit import KIT
 from gumbeldore.problems.pfsp.taillard import benchmarks
-from gumbeldore.problems.pfsp.verify import Interval, build_schedule, schedule_fault, verify_pfsp
+from gumbeldore.problems.pfsp.verify import build_schedule, schedule_fault, verify_pfsp
 
 TIMES = [[3, 2], [1, 4], [5, 0]]
 TEXTS = {

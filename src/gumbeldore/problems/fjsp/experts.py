@@ -12,7 +12,8 @@ from gumbeldore.errors import require
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
 from gumbeldore.kits.solver import MINUTE, Limit, Solved
-from gumbeldore.problems.fjsp.verify import Interval, build_schedule, operations
+from gumbeldore.problems.fjsp.verify import build_schedule, operations
+from gumbeldore.problems.intervals import Interval
 from gumbeldore.solvers.outside import cp_sat, outside
 
 

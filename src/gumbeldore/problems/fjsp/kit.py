@@ -24,8 +24,9 @@ from gumbeldore.problems.fjsp.instances import KIND, STANDARD, FJSPGenerator, ve
 from gumbeldore.problems.fjsp.network import FJSPPolicy
 from gumbeldore.problems.fjsp.problem import FJSP
 from gumbeldore.problems.fjsp.schedules import EXPORTS
-from gumbeldore.problems.fjsp.verify import Interval, build_schedule, operations
+from gumbeldore.problems.fjsp.verify import build_schedule, operations
 from gumbeldore.problems.gantt import plot_schedule
+from gumbeldore.problems.intervals import Interval
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from gumbeldore.errors import require
-from gumbeldore.networks import native, segments
-from gumbeldore.networks.layers import Block, Stack, fold_all, token_bytes
+from gumbeldore.networks.alternating import Alternating
+from gumbeldore.networks.layers import Block, Stack, token_bytes
 from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.policy import Network
@@ -31,8 +31,7 @@ class Prepared(NamedTuple):
     """What does not change during a search."""
 
     positions: Float[Tensor, "position d"]  # sinusoidal encodings
-    slopes: list[Float[Tensor, " head"] | None]  # ALiBi's, of job-wise blocks
-    blocks: list[native.Block] | None  # None where the compiled code cannot run them
+    blocks: Alternating  # job-wise, machine-wise, ...
 
 
 class Tokens(NamedTuple):
@@ -109,16 +108,14 @@ class FJSPPolicy(Network):
         return None if torch.is_grad_enabled() else self._prepare(state)
 
     def _prepare(self, state: FJSPState) -> Prepared:
-        heads, like = self.config["heads"], self.logit.weight
-        alibi = 2.0 ** (-8 * torch.arange(1, heads + 1, device=like.device, dtype=like.dtype) / heads)
-        slopes = [alibi if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
-        return Prepared(sinusoids(state.operations, like), slopes, fold_all(self.blocks, slopes))
+        like = self.logit.weight
+        return Prepared(sinusoids(state.operations, like), Alternating.of(self.blocks, self.config["heads"], like))
 
     def forward(self, state: FJSPState, context: Prepared | None = None) -> Float[Tensor, "row action"]:
         """Logits of the pairs to choose from, and zeros."""
         prepared = self._prepare(state) if context is None else context
         tokens = self._tokens(state)
-        return self._logits(self._run(self._embed(state, prepared, tokens), prepared, tokens.layouts), state, tokens)
+        return self._logits(prepared.blocks(self._embed(state, prepared, tokens), tokens.layouts), state, tokens)
 
     def loss(self, examples: Examples[FJSPState]) -> tuple[Float[Tensor, "row action"], Float[Tensor, " row"] | None]:
         """The auxiliary loss: how badly the machines of unscheduled operations are predicted (the examples' `successor`)."""
@@ -128,8 +125,8 @@ class FJSPPolicy(Network):
         require(machines is not None, "`assignment_weight` must be 0 for labels of instances that have begun already.")
         assert machines is not None
         prepared, tokens = self._prepare(state), self._tokens(state)
-        x = self._run(self._embed(state, prepared, tokens), prepared, [*tokens.layouts[:-2], tokens.by_machine])
-        chosen = self._run(x[tokens.asked], prepared, tokens.layouts[-1:])
+        x = prepared.blocks(self._embed(state, prepared, tokens), [*tokens.layouts[:-2], tokens.by_machine])
+        chosen = prepared.blocks(x[tokens.asked], tokens.layouts[-1:])
         losses = self._assignment_losses(x, state, tokens, machines)
         return self._logits(chosen, state, tokens), self.assignment_weight * losses
 
@@ -138,13 +135,6 @@ class FJSPPolicy(Network):
         return _unscheduled(
             state, state.next_times() >= 0 if space is None else space.view(-1, state.jobs, state.machines), len(self.encoder)
         )
-
-    def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
-        """As many blocks as there are layouts: the first ones, or the last one."""
-        some = slice(len(layouts)) if len(layouts) > 1 else slice(-1, None)
-        if prepared.blocks is None:
-            return segments.run(x, self.blocks[some], prepared.slopes[some], layouts)
-        return native.run(x, prepared.blocks[some], layouts)
 
     def _logits(self, x: Float[Tensor, "candidate d"], state: FJSPState, tokens: Tokens) -> Float[Tensor, "row action"]:
         logits = self.logit(x).squeeze(1)

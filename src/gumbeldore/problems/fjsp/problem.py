@@ -13,16 +13,16 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
 from gumbeldore.local_search.flexible import improve_flexible
-from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
+from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, precise
 from gumbeldore.problems.fjsp.distributions import Distribution, random_shops
-from gumbeldore.problems.scheduling import completion, never, occurrence, run
+from gumbeldore.problems.scheduling import ShopState, completion, never, occurrence, run
 
 _NONE = -1
 """The time of an operation on a machine that cannot do it, or of one that does not exist."""
 
 
 @dataclass(frozen=True)
-class FJSPState(State):
+class FJSPState(ShopState):
     """Partial schedules: how many operations of each job are scheduled, and when jobs and machines are available again."""
 
     per_instance: ClassVar[tuple[str, ...]] = ("times", "counts")
@@ -33,21 +33,8 @@ class FJSPState(State):
     available: Num[Tensor, "row job+machine"]  # the earliest start of a job's, a machine's next operation
 
     @property
-    def jobs(self) -> int:
-        return self.times.shape[1]
-
-    @property
-    def operations(self) -> int:
-        """Of the longest job."""
-        return self.times.shape[2]
-
-    @property
     def machines(self) -> int:
         return self.times.shape[3]
-
-    @property
-    def machine_available(self) -> Num[Tensor, "row machine"]:
-        return self.available[:, self.jobs :]
 
     @property
     def unfinished(self) -> Bool[Tensor, "row job"]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from gumbeldore.errors import FormatError
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.fjsp.experts import actions_by_start
-from gumbeldore.problems.fjsp.verify import Interval, build_schedule, operations
+from gumbeldore.problems.fjsp.verify import build_schedule, operations
+from gumbeldore.problems.intervals import Interval
 from gumbeldore.problems.schedule_files import Slot, schedule_exports
 
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from gumbeldore.errors import require
-from gumbeldore.networks import native, segments
+from gumbeldore.networks.alternating import Alternating
 from gumbeldore.networks.features import ComposedNetwork, distinct, written
-from gumbeldore.networks.layers import Block, Stack, alibi, fold_all, token_bytes
+from gumbeldore.networks.layers import Block, Stack, token_bytes
 from gumbeldore.networks.positions import sinusoids
 from gumbeldore.networks.segments import Layout, find_starts
 from gumbeldore.networks.successors import SuccessorHead, segment_losses
@@ -36,8 +36,7 @@ class Prepared(NamedTuple):
     times: Float[Tensor, " all_operations"]  # p / 100, of all instances
     machines: Int[Tensor, " all_operations"]
     positions: Float[Tensor, "position d"]  # sinusoidal encodings
-    slopes: list[Float[Tensor, " head"] | None]  # ALiBi's, of job-wise blocks
-    blocks: list[native.Block] | None  # None where the compiled code cannot run them
+    blocks: Alternating  # job-wise, machine-wise, ...
 
 
 class Operations(NamedTuple):
@@ -127,22 +126,19 @@ class JSSPPolicy(ComposedNetwork):
         return None if torch.is_grad_enabled() else self._prepare(state)
 
     def _prepare(self, state: JSSPState) -> Prepared:
-        heads, like = self.config["heads"], self.policy_linear_out.weight
-        usual = alibi(heads, like)
-        slopes = [usual if index % 2 == 0 and index < len(self.encoder) else None for index in range(len(self.blocks))]
+        like = self.policy_linear_out.weight
         return Prepared(
             times=state.times.flatten().to(like.dtype) / 100,
             machines=state.machines.flatten(),
             positions=sinusoids(state.operations, like),
-            slopes=slopes,
-            blocks=fold_all(self.blocks, slopes),
+            blocks=Alternating.of(self.blocks, self.config["heads"], like),
         )
 
     def forward(self, state: JSSPState, context: Prepared | None = None) -> Float[Tensor, "row job"]:
         """Logits of the unfinished jobs, and zeros."""
         prepared = self._prepare(state) if context is None else context
         operations = unscheduled(state, prepared, len(self.encoder))
-        x = self._run(self._embed(state, prepared, operations), prepared, operations.layouts)
+        x = prepared.blocks(self._embed(state, prepared, operations), operations.layouts)
         return self._logits(x, state, operations)
 
     def loss(self, examples: Examples[JSSPState]) -> tuple[Float[Tensor, "row job"], Float[Tensor, " row"] | None]:
@@ -154,17 +150,10 @@ class JSSPPolicy(ComposedNetwork):
         prepared = self._prepare(state)
         operations = unscheduled(state, prepared, len(self.encoder))
         by_job, by_machine, layouts = operations.layouts[0], operations.by_machine, operations.layouts
-        x = self._run(self._embed(state, prepared, operations), prepared, [*layouts[:-2], by_machine])
+        x = prepared.blocks(self._embed(state, prepared, operations), [*layouts[:-2], by_machine])
         losses = segment_losses(self.successor_head, x, by_machine, _target_tokens(state, operations, successor))
-        logits = self._logits(self._run(x[by_job.starts[:-1]], prepared, layouts[-1:]), state, operations)
+        logits = self._logits(prepared.blocks(x[by_job.starts[:-1]], layouts[-1:]), state, operations)
         return logits, self.successor_weight * losses.view(state.row_count, -1).mean(1)
-
-    def _run(self, x: Float[Tensor, "token d"], prepared: Prepared, layouts: list[Layout]) -> Float[Tensor, "output d"]:
-        """As many blocks as there are layouts: the first ones, or the last one."""
-        some = slice(len(layouts)) if len(layouts) > 1 else slice(-1, None)
-        if prepared.blocks is None:
-            return segments.run(x, self.blocks[some], prepared.slopes[some], layouts)
-        return native.run(x, prepared.blocks[some], layouts)
 
     def _logits(self, x: Float[Tensor, "unfinished d"], state: JSSPState, operations: Operations) -> Float[Tensor, "row job"]:
         logits = self.policy_linear_out(x).squeeze(1)

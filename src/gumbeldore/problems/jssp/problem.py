@@ -12,12 +12,12 @@ from torch import Tensor
 from gumbeldore.errors import require
 from gumbeldore.hashing import hash_numbers, mix
 from gumbeldore.local_search.improve import improve_schedules
-from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
-from gumbeldore.problems.scheduling import completion, occurrence, run
+from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, precise
+from gumbeldore.problems.scheduling import ShopState, completion, occurrence, run
 
 
 @dataclass(frozen=True)
-class JSSPState(State):
+class JSSPState(ShopState):
     """Partial schedules: how many operations of each job are scheduled, and when jobs and machines are available again."""
 
     per_instance: ClassVar[tuple[str, ...]] = ("times", "machines")
@@ -26,23 +26,6 @@ class JSSPState(State):
     machines: Int[Tensor, "batch job operation"]  # from 0
     scheduled: Int[Tensor, "row job"]  # the index of each job's next operation; M when the job is finished
     available: Num[Tensor, "row job+operation"]  # A_job, then A_mach: the earliest start of a job's, a machine's next operation
-
-    @property
-    def jobs(self) -> int:
-        return self.times.shape[1]
-
-    @property
-    def operations(self) -> int:
-        """Operations per job, which is also the number of machines."""
-        return self.times.shape[2]
-
-    @property
-    def job_available(self) -> Num[Tensor, "row job"]:
-        return self.available[:, : self.jobs]
-
-    @property
-    def machine_available(self) -> Num[Tensor, "row machine"]:
-        return self.available[:, self.jobs :]
 
     @property
     def unfinished(self) -> Bool[Tensor, "row job"]:

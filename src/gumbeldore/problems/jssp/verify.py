@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gumbeldore.errors import require
 from gumbeldore.kits.verdict import Verdict
-
-
-class Interval(NamedTuple):
-    """When an operation runs, and where."""
-
-    start: float
-    end: float
-    machine: int
-    job: int
-    operation: int
+from gumbeldore.problems.intervals import Interval, overlap
 
 
 def verify_jssp(times: Any, machines: Any, jobs_sequence: Sequence[int] | Any) -> Verdict:
@@ -100,12 +90,4 @@ def schedule_fault(schedule: Sequence[Interval], times: Sequence[Sequence[float]
             return f"{name} runs on machine {interval.machine}, which is not its own"
         if interval.end != interval.start + times[interval.job][interval.operation]:
             return f"{name} does not run as long as it takes"
-    ordered = sorted(schedule, key=lambda i: (i.job, i.operation))
-    for earlier, later in itertools.pairwise(ordered):
-        if earlier.job == later.job and later.start < earlier.end:
-            return f"operation {later.operation} of job {later.job} starts before operation {earlier.operation} ends"
-    ordered = sorted(schedule, key=lambda i: (i.machine, i.start, i.end))
-    for earlier, later in itertools.pairwise(ordered):
-        if earlier.machine == later.machine and later.start < earlier.end:
-            return f"jobs {earlier.job} and {later.job} are on machine {later.machine} at the same time"
-    return ""
+    return overlap(schedule)

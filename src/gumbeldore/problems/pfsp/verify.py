@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gumbeldore.errors import require
 from gumbeldore.kits.verdict import Verdict, permutation_fault
-
-
-class Interval(NamedTuple):
-    """When an operation runs, and where."""
-
-    start: float
-    end: float
-    machine: int
-    job: int
-    operation: int
+from gumbeldore.problems.intervals import Interval
 
 
 def verify_pfsp(times: Any, order: Sequence[int] | Any) -> Verdict:
