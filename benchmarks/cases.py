@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-InstanceSchema = Literal["sampling", "greedy", "training", "epoch"]
+Kind = Literal["sampling", "greedy", "training", "epoch"]
 
-UNITS: dict[InstanceSchema, str] = {
+UNITS: dict[Kind, str] = {
     "sampling": "trajectories/s",
     "greedy": "instances/s",
     "training": "examples/s",
@@ -41,7 +41,7 @@ class Case:
     """One thing to time."""
 
     name: str
-    kind: InstanceSchema
+    kind: Kind
     problem: Literal["tsp", "cvrp", "jssp"]
     size: tuple[int, int]  # cities and nothing; customers and capacity; jobs and machines
     batch: int

@@ -28,10 +28,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cases import BEAM_WIDTH, CASES, ELSEWHERE_GFLOPS, ROUNDS, UNITS, Case, InstanceSchema, chosen
+from cases import BEAM_WIDTH, CASES, ELSEWHERE_GFLOPS, ROUNDS, UNITS, Case, Kind, chosen
 
 HERE = Path(__file__).parent
-TITLES: dict[InstanceSchema, str] = {
+TITLES: dict[Kind, str] = {
     "sampling": f"Sampling, Gumbeldore {BEAM_WIDTH} x {ROUNDS}",
     "greedy": "Greedy construction",
     "training": "Training, data preparation included",
@@ -123,7 +123,7 @@ def spread(results: list[Result]) -> float:
     return (max(rates) - min(rates)) / 2 / median(rates)
 
 
-def table(kind: InstanceSchema, results: list[Result]) -> str:
+def table(kind: Kind, results: list[Result]) -> str:
     """A table in Markdown."""
     head = [
         "case",
