@@ -61,7 +61,10 @@ def counts(tree: Path) -> dict[str, int]:
         "of these, in the lab": sum(len(page.read_text().split()) for page in lab),
         "modules": len([path for path in package.rglob("*.py") if path.name != "__init__.py"]),
         "packages": len(packages),
-        **{f"modules of {each.name}": len([path for path in each.rglob("*.py") if path.name != "__init__.py"]) for each in packages},
+        **{
+            f"modules of {each.name}": len([path for path in each.rglob("*.py") if path.name != "__init__.py"])
+            for each in packages
+        },
     }
 
 

@@ -35,7 +35,7 @@ myst_heading_anchors = 4
 suppress_warnings = [
     "myst.header",
     "ref.python",
-]  # names that two rooms have; a page that begins with a heading of another level, as those that include a file do
+]  # names that two packages have; a page that begins with a heading of another level, as those that include a file do
 
 nb_execution_mode = "cache"
 nb_execution_timeout = 120

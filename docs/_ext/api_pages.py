@@ -1,4 +1,4 @@
-"""Pages of the Python interface: one for each room, with all that its `__all__` names."""
+"""Pages of the Python interface: one for each package, with all that its `__all__` names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typing
 from types import ModuleType
 from typing import Any
 
-ROOMS = {
+PACKAGES = {
     "gumbeldore": "What most scripts need.",
     "gumbeldore.problems": "The problems that come along.",
     "gumbeldore.policies": "Their networks.",
@@ -66,26 +66,26 @@ def documented(thing: Any) -> bool:
 
 
 def api_pages() -> dict[str, str]:
-    """By file name: a page for each room that is there, and the page that lists them. What two rooms offer is described once."""
+    """By file name: a page for each package that is there, and the page that lists them. What two packages offer is described once."""
     pages, seen = {}, {}
     lines = ["# Python", "", "| | |", "|---|---|"]
-    for room, about in ROOMS.items():
-        module = importlib.import_module(room)
-        lines.append(f"| [`{room}`](api/{room}.md) | {about} |")
-        pages[f"api/{room}.md"] = api_page(module, room, seen)
+    for package, about in PACKAGES.items():
+        module = importlib.import_module(package)
+        lines.append(f"| [`{package}`](api/{package}.md) | {about} |")
+        pages[f"api/{package}.md"] = api_page(module, package, seen)
     lines += ["", "```{toctree}", ":hidden:", *(page.removesuffix(".md") for page in pages), "```", ""]
     return {"python.md": "\n".join(lines), **pages}
 
 
-def api_page(module: ModuleType, room: str, seen: dict[int, str]) -> str:
-    lines = [f"# {room}", "", first_line(module), "", "| | |", "|---|---|"]
+def api_page(module: ModuleType, package: str, seen: dict[int, str]) -> str:
+    lines = [f"# {package}", "", first_line(module), "", "| | |", "|---|---|"]
     bodies: list[str] = []
     for name in sorted(public(module), key=str.lower):
         thing = getattr(module, name)
-        place = seen.setdefault(id(thing), f"{room}.{name}")
+        place = seen.setdefault(id(thing), f"{package}.{name}")
         lines.append(
             f"| {{py:obj}}`{name} <{place}>` | {first_line(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else ''} |"
         )
-        if place == f"{room}.{name}":
-            bodies += entry(room, name, thing)
+        if place == f"{package}.{name}":
+            bodies += entry(package, name, thing)
     return "\n".join([*lines, "", *bodies])

@@ -1,4 +1,4 @@
-"""The networks of all problems, and what they are composed of, under short names. Each lives in its problem's room."""
+"""The networks of all problems, and what they are composed of, under short names. Each lives in its problem's folder."""
 
 from gumbeldore.networks import CanonicalFrame, DistanceBias
 from gumbeldore.problems.cvrp.bq import CVRPPolicy

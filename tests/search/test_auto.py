@@ -122,12 +122,12 @@ def test_the_first_answer_is_the_greedy_one() -> None:
         assert torch.equal(first.diagnostics.evaluations, greedy.diagnostics.evaluations)
 
 
-def test_more_evaluations_ask_for_more_variants_and_longer_solutions_for_fewer() -> None:
-    forms = [Adaptive(evaluations=budget).forms(50) for budget in (10, 200, 1000, 100_000)]
-    assert forms == sorted(forms)
-    assert forms[0] == 1
-    assert forms[-1] == 64
-    assert Adaptive(evaluations=1000).forms(500) < Adaptive(evaluations=1000).forms(50)
+def test_more_evaluations_ask_for_more_augmentations_and_longer_solutions_for_fewer() -> None:
+    counts = [Adaptive(evaluations=budget).augmentations_for(50) for budget in (10, 200, 1000, 100_000)]
+    assert counts == sorted(counts)
+    assert counts[0] == 1
+    assert counts[-1] == 64
+    assert Adaptive(evaluations=1000).augmentations_for(500) < Adaptive(evaluations=1000).augmentations_for(50)
 
 
 def test_evaluations_alone_are_used_up_but_for_one_round_unless_sequences_cost_next_to_nothing() -> None:
@@ -155,6 +155,10 @@ def test_effort_is_measured_in_greedy_solutions() -> None:
     assert (made[0] < made[1]).all()
     assert (made[1] < made[2]).all()
     assert (made[1] >= 5 * 4).all()
-    assert Adaptive(effort=20).forms(50) == Adaptive(evaluations=1000).forms(50) == Adaptive(effort=20).forms(100)
+    assert (
+        Adaptive(effort=20).augmentations_for(50)
+        == Adaptive(evaluations=1000).augmentations_for(50)
+        == Adaptive(effort=20).augmentations_for(100)
+    )
     with pytest.raises(SettingsError, match="`effort` must be at least 1"):
         Adaptive(effort=0)

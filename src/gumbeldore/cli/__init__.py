@@ -1,4 +1,4 @@
-"""The command line: one file per command. The only room that knows all problems."""
+"""The command line: one file per command, which parses, calls and shows."""
 
 from gumbeldore.start import main
 

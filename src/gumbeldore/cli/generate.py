@@ -23,7 +23,7 @@ class GenerateSettings(Generic[R]):
     """Write random instances, or a standard test set, into a file."""
 
     out: Path  # the file to write: .npz
-    recipe: Annotated[R, tyro.conf.arg(name="")]
+    generator: Annotated[R, tyro.conf.arg(name="")]
     standard: str | None = None  # a standard test set by name, instead of one by size, count and seed
 
 
@@ -38,14 +38,14 @@ def command(arguments: list[str]) -> None:
 def _options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore generate` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe = kit.need("generators of random instances", "generator")
-    return GenerateSettings[recipe], f"{GenerateSettings.__doc__}\n\n{standard_sets(kit)}"  # type: ignore[valid-type]
+    generator = kit.need("generators of random instances", "generator")
+    return GenerateSettings[generator], f"{GenerateSettings.__doc__}\n\n{standard_sets(kit)}"  # type: ignore[valid-type]
 
 
 def generate(kit: Kit, settings: GenerateSettings[Any], console: Console | None = None) -> InstanceSet:
     """Writes the file and returns what is in it."""
     check_out(settings.out)
-    instances = generated(chosen(kit, settings.recipe, settings.standard))
+    instances = generated(chosen(kit, settings.generator, settings.standard))
     write_instances(settings.out, instances)
     (console or Console()).print(f"Wrote {len(instances)} {instances.kind.name} instances to {settings.out}.", highlight=False)
     return instances

@@ -27,7 +27,7 @@ class LabelSettings(Generic[R]):
     """Solve instances with an expert and keep the solutions as labels. Stop and repeat it at will: it goes on."""
 
     out: Path  # the file to write: .npz
-    recipe: Annotated[R, tyro.conf.arg(name="")]
+    generator: Annotated[R, tyro.conf.arg(name="")]
     standard: str | None = None  # a standard test set by name, instead of one by size, count and seed
     instances: Path | None = None  # a file made by `gumbeldore generate`, instead of generating them
     solver: str = "auto"  # which solver; auto: the best that is installed
@@ -47,17 +47,17 @@ def command(arguments: list[str]) -> None:
 def _options(kit: Kit) -> tuple[Any, str]:
     """The settings of `gumbeldore label` for one problem, and their description."""
     kit.need("instance files", "instances")
-    recipe, solvers = kit.need("generators of random instances", "generator"), kit.need("solvers to label with", "experts")
-    return LabelSettings[recipe], f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. {standard_sets(kit)}"  # type: ignore[valid-type]
+    generator, solvers = kit.need("generators of random instances", "generator"), kit.need("solvers to label with", "experts")
+    return LabelSettings[generator], f"{LabelSettings.__doc__}\n\nSolvers: {', '.join(solvers)}. {standard_sets(kit)}"  # type: ignore[valid-type]
 
 
 def label_files(kit: Kit, settings: LabelSettings[Any], console: Console | None = None) -> InstanceSet:
     """`label` for what the command line asks for."""
     if settings.instances is None:
-        instances = generated(chosen(kit, settings.recipe, settings.standard))
+        instances = generated(chosen(kit, settings.generator, settings.standard))
     else:
         require(
-            settings.standard is None and settings.recipe == type(settings.recipe)(),
+            settings.standard is None and settings.generator == type(settings.generator)(),
             "`instances` names a file: leave out the other options that say what to solve.",
         )
         instances = read_instances(settings.instances, kit.instances)

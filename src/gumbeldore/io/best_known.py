@@ -1,4 +1,4 @@
-"""Best known costs of public instances. They ship as tables, `best_known.csv` in a problem's room, with source and date.
+"""Best known costs of public instances. They ship as tables, `best_known.csv` in a problem's folder, with source and date.
 
 A name is no proof: copies are scaled, cut or named after others. So a table has a fingerprint of what each published instance consists of
 (`benchmarks/fingerprints.py` makes them), and a value belongs to an instance with the same one, whatever it is called.
@@ -26,9 +26,9 @@ class Known(NamedTuple):
     name: str = ""
 
 
-def published(room: str, content: str, size: Mapping[str, object], *names: str) -> Known:
-    """What the room's table says about an instance with this fingerprint, or, where it has none, with one of these names and this size."""
-    rows = _table(room)
+def published(problem: str, content: str, size: Mapping[str, object], *names: str) -> Known:
+    """What the problem's table says about an instance with this fingerprint, or, where it has none, with one of these names and this size."""
+    rows = _table(problem)
     named = [rows[name.lower()] for name in names if name.lower() in rows]
     for row in (*named, *rows.values()):  # two rows may have the same data: M-n200-k16 and M-n200-k17
         if row.get("fingerprint") == content:
@@ -52,8 +52,8 @@ def fingerprint(kind: str, *numbers: ArrayLike) -> str:
 
 
 @cache
-def _table(room: str) -> dict[str, dict[str, str]]:
+def _table(problem: str) -> dict[str, dict[str, str]]:
     """Rows by name in small letters. Lines that begin with # say where a table comes from."""
-    text = files(f"gumbeldore.problems.{room}").joinpath("best_known.csv").read_text(encoding="utf-8")
+    text = files(f"gumbeldore.problems.{problem}").joinpath("best_known.csv").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     return {row["name"].lower(): row for row in csv.DictReader(lines)}

@@ -1,4 +1,4 @@
-"""Baselines: methods that nothing has learned, to compare with. Each problem's room has its own (`Kit.baselines`).
+"""Baselines: methods that nothing has learned, to compare with. Each problem has its own (`Kit.baselines`).
 
 Nothing they say is trusted: whoever uses an answer checks it with the problem's verifier.
 """

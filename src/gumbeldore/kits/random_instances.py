@@ -28,9 +28,9 @@ def schema_of(kit: Kit) -> InstanceSchema:
 def random_set(kit: Kit, count: int, seed: int) -> InstanceSet:
     """By the kit's generator, or by its problem."""
     if kit.generator is not None and kit.instances is not None:
-        recipe = kit.generator(count=count, seed=seed)
-        if isinstance(recipe, InstanceGenerator):
-            return recipe.generate()
+        drawn = kit.generator(count=count, seed=seed)
+        if isinstance(drawn, InstanceGenerator):
+            return drawn.generate()
     state = kit.usual_problem.generate(count, generator=torch.Generator().manual_seed(seed)).compact()
     named = {name: tensor.numpy() for name, tensor in state.tensors().items() if name != "instance"}
     schema = schema_of(kit)
@@ -82,23 +82,25 @@ class Replayed:
         return Verdict(True, self.problem.objective(end).item())
 
 
-def generated(recipe: InstanceGenerator) -> InstanceSet:
-    """The instances of a recipe; an error if they are too many for the memory, or for an array."""
+def generated(generator: InstanceGenerator) -> InstanceSet:
+    """The instances of a generator; an error if they are too many for the memory, or for an array."""
     try:
-        return recipe.generate()
+        return generator.generate()
     except GumbeldoreError:
         raise
     except (MemoryError, ValueError, OverflowError) as error:  # numpy's
         raise SettingsError("These are too many, or too large, instances for the memory: ask for fewer at once.") from error
 
 
-def chosen(kit: Kit, recipe: Any, standard: str | None) -> InstanceGenerator:
-    """The recipe, or the standard set that is asked for by name."""
+def chosen(kit: Kit, generator: Any, standard: str | None) -> InstanceGenerator:
+    """The generator, or the standard set that is asked for by name."""
     if standard is None:
-        return recipe
+        return generator
     known = kit.standard
     require(standard in known, f"`standard` must be one of {', '.join(known) or 'none'}, got {standard!r}.")
-    require(recipe == type(recipe)(), "`standard` names a whole set: leave out the other options that say what to generate.")
+    require(
+        generator == type(generator)(), "`standard` names a whole set: leave out the other options that say what to generate."
+    )
     return known[standard]
 
 

@@ -1,4 +1,4 @@
-"""The compiled code of this room: `compiled/`, C++ without any dependency, behind the boundary of `gumbeldore/compiled/boundary.h`."""
+"""The compiled code of this package: `compiled/`, C++ without any dependency, behind the boundary of `gumbeldore/compiled/boundary.h`."""
 
 from __future__ import annotations
 

@@ -64,15 +64,15 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
     console = console or Console()
     require(1 <= settings.sampled <= settings.instances, "`sampled` must lie in 1 .. `instances`.")
     problem = entry(PROBLEM)
-    recipe: Any = problem.kit.standard[SET]
-    unseen = generated(replace(recipe, count=settings.instances))  # too many are found before the training
+    generator: Any = problem.kit.standard[SET]
+    unseen = generated(replace(generator, count=settings.instances))  # too many are found before the training
     policy = _trained(problem, settings, console)
     console.print(f"\nSolving {settings.instances} unseen instances to proven optimality with OR-Tools CP-SAT ...")
     optimal = list(_tracked(_exactly(problem.kit, unseen), len(unseen), console))
     require(all(tour.optimal for tour in optimal), "CP-SAT did not prove every tour optimal in time.")
     lengths = np.array([tour.cost for tour in optimal])
     greedy = _solved(problem.kit, policy, unseen, {"greedy": Greedy()}, console)
-    solved = _solved(problem.kit, policy, generated(replace(recipe, count=settings.sampled)), _SAMPLERS, console)
+    solved = _solved(problem.kit, policy, generated(replace(generator, count=settings.sampled)), _SAMPLERS, console)
     console.print(_table("TSP-20, unseen instances, gap to the optimum", [*greedy, *solved[1:]], lengths))
     _draw(settings.folder, problem.kit, unseen, optimal, solved)
     gaps = {each.name: each.gap(lengths) for each in (*greedy, *solved[1:])}
@@ -85,8 +85,8 @@ def demo(settings: DemoSettings, console: Console | None = None) -> dict[str, fl
 
 def _larger(problem: Entry, policy: Network, count: int, console: Console) -> dict[str, float]:
     """The same policy on instances that are larger than any it was trained on, where samplers differ."""
-    recipe: Any = problem.kit.standard[LARGER]
-    unseen = generated(replace(recipe, count=count))
+    generator: Any = problem.kit.standard[LARGER]
+    unseen = generated(replace(generator, count=count))
     solved = _solved(problem.kit, policy, unseen, _SAMPLERS, console)
     state, best = unseen.state(), torch.tensor(solved[-1].tours)
     polished = unseen.kind.problem.local_search(state, best, effort=_LONG, seeds=torch.arange(count))

@@ -90,7 +90,7 @@ class Adaptive(TrieSampler):
         following = Following(search, task.seeds, nucleus, sigma=0.0)
         return Exploration(following, task.augmentations, self.schedule, work, total, Ledger.empty(task.state.instance))
 
-    def forms(self, horizon: int) -> int:
+    def augmentations_for(self, horizon: int) -> int:
         return self.schedule.augmentations.count(self.work(horizon))
 
     def work(self, horizon: int, share: float = 1.0) -> Work:

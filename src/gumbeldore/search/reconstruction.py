@@ -117,8 +117,8 @@ class Reconstruction(Generic[S]):
 
     def _continued(self, row: Int[Tensor, " row"], there: S) -> tuple[Float[Tensor, " row"], Int[Tensor, "row depth"]]:
         """The best objective, and its actions, of a beam search from partial solutions of these instances."""
-        room = MemoryBudget(_WIDTH, _WIDTH, self.memory, reuses=False)
-        search = room.search(replace(self.task, state=there.compact()), transpositions=self.transpositions)
+        budget = MemoryBudget(_WIDTH, _WIDTH, self.memory, reuses=False)
+        search = budget.search(replace(self.task, state=there.compact()), transpositions=self.transpositions)
         result = search.round(_WIDTH, by_probability)
         objective, slot = result.objective.max(1)
         self.spent.evaluations = self.spent.evaluations.index_add(0, row, search.evaluator.made)

@@ -45,7 +45,7 @@ class Sampler(ABC):
     begins_greedily: ClassVar[bool] = False
     """Whether the first round is the greedy solution alone."""
 
-    def forms(self, horizon: int) -> int:
+    def augmentations_for(self, horizon: int) -> int:
         """How many augmentations of an instance with solutions of so many actions are asked for."""
         return self.augmentations
 
@@ -106,7 +106,7 @@ class Sampler(ABC):
         """The actions and the horizon of a search, with the level of augmentations if there is one."""
         first = state.rows(slice(0, 1)).compact()
         actions, horizon = problem.mask(first).shape[1], problem.horizon(state)
-        wanted = self.forms(horizon)
+        wanted = self.augmentations_for(horizon)
         forms = problem.augmentations(first, wanted, seeds=torch.zeros_like(first.instance)) if wanted > 1 else None
         return (actions, horizon) if forms is None or forms.count == 1 else (max(actions, forms.count), horizon + 1)
 

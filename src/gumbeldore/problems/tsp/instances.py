@@ -1,4 +1,4 @@
-"""Instances of the TSP: their arrays, random ones by recipes that anyone can repeat with numpy, and the standard test sets.
+"""Instances of the TSP: their arrays, random ones by generators that anyone can repeat with numpy, and the standard test sets.
 
 `numpy.random.RandomState` is frozen: its numbers never change between versions of numpy.
 """
