@@ -19,7 +19,7 @@ from gumbeldore.runs.presets import SUPERVISED, Entry
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.search.settings import EXAMPLES, SamplerSettings
 
-SAMPLER = Annotated[
+_SAMPLER = Annotated[
     str | None, tyro.conf.arg(metavar="SAMPLER", help=f"how solutions are sampled, instead of the preset's: {EXAMPLES}")
 ]
 
@@ -36,7 +36,7 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     parser.add_argument("--workers", type=int)
     parser.add_argument("--cluster")
     parser.add_argument("--sampler-gpus", type=float, default=0.0)
-    parser.add_argument("--max-time", type=seconds)
+    parser.add_argument("--max-time", type=_seconds)
     parser.add_argument("--tensorboard", action="store_true")
     parser.add_argument("--instances", type=Path, nargs="+", default=[])
     if labels:
@@ -44,7 +44,7 @@ def early_options(arguments: list[str], folder: str, labels: bool = False) -> tu
     return parser.parse_known_args(arguments)
 
 
-def seconds(text: str) -> float:
+def _seconds(text: str) -> float:
     """A time like 90s, 45m, 1.5h, 2h30m or 3d in seconds."""
     parts = re.findall(r"(\d+\.?\d*)([smhd])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
@@ -79,7 +79,8 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
     supervised = command == "imitate"
     names = [name for name in RunSettings.__dataclass_fields__ if name != "stages" and not (supervised and name == "sampler")]
     fields: list[tuple[str, Any, Any]] = [
-        (name, SAMPLER, None) if name == "sampler" else (name, type(getattr(base, name)), getattr(base, name)) for name in names
+        (name, _SAMPLER, None) if name == "sampler" else (name, type(getattr(base, name)), getattr(base, name))
+        for name in names
     ]
     shape = make_dataclass("Options", fields, frozen=True)
     presets = [name for name in entry.presets() if name.startswith(SUPERVISED) == supervised]

@@ -82,7 +82,7 @@ class NamedSet:
     @cached_property
     def digests(self) -> tuple[str, ...]:
         """A hash of each instance, by which its answers are found again."""
-        return tuple(digest(given) for given in self.instances)
+        return tuple(_digest(given) for given in self.instances)
 
     @property
     def known(self) -> NDArray[np.float64] | None:
@@ -101,7 +101,7 @@ def _checked(first: int | None) -> int | None:
     return first
 
 
-def digest(given: Instance) -> str:
+def _digest(given: Instance) -> str:
     """A hash of what a method sees of an instance."""
     content = hashlib.sha256(f"{given.scale!r}".encode())
     for arrays in (given.arrays, given.unit):

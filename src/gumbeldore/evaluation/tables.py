@@ -35,7 +35,7 @@ def _write(path: Path, text: str) -> None:
     write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
-def record(row: Row, report: Report) -> dict[str, Any]:
+def _record(row: Row, report: Report) -> dict[str, Any]:
     """A row as plain numbers; None where there is none."""
     plain: dict[str, Any] = {
         "set": row.named,
@@ -70,13 +70,13 @@ def _table_json(report: Report) -> dict[str, Any]:
         "cost": report.cost,
         "against": report.against,
         "references": {name: reference.source for name, reference in report.references.items()},
-        "rows": [record(row, report) for rows in report.tables.values() for row in rows],
+        "rows": [_record(row, report) for rows in report.tables.values() for row in rows],
         "curves": curves,
     }
 
 
 def _table_csv(report: Report) -> str:
-    return _csv([record(row, report) for rows in report.tables.values() for row in rows])
+    return _csv([_record(row, report) for rows in report.tables.values() for row in rows])
 
 
 def _answers_csv(report: Report) -> str:

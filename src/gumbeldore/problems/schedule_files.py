@@ -10,7 +10,7 @@ from gumbeldore.errors import FormatError
 from gumbeldore.io.text import integer, number
 from gumbeldore.kits.kit import Export, Instance
 
-COLUMNS = ("job", "operation", "machine", "start", "end")
+_COLUMNS = ("job", "operation", "machine", "start", "end")
 
 
 class Slot(NamedTuple):
@@ -50,18 +50,18 @@ def _write_csv(build: Build, given: Instance, actions: Sequence[int]) -> str:
     """For programs: a row for each operation, in the order of the jobs."""
     ordered = sorted(build(given, actions), key=lambda i: (i.job, i.operation))
     rows = (f"{i.job},{i.operation},{i.machine},{i.start!r},{i.end!r}" for i in ordered)
-    return "\n".join([",".join(COLUMNS), *rows, ""])
+    return "\n".join([",".join(_COLUMNS), *rows, ""])
 
 
 def _read_csv(text: str) -> list[Slot]:
     """The rows in the order in which operations start."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines or [cell.strip().lower() for cell in lines[0].split(",")] != list(COLUMNS):
-        raise FormatError(f"The first line of a schedule must be {','.join(COLUMNS)}.")
+    if not lines or [cell.strip().lower() for cell in lines[0].split(",")] != list(_COLUMNS):
+        raise FormatError(f"The first line of a schedule must be {','.join(_COLUMNS)}.")
     slots = []
     for place, row in enumerate((line.split(",") for line in lines[1:]), 2):
-        if len(row) != len(COLUMNS):
-            raise FormatError(f"Row {place} must have {len(COLUMNS)} cells, got {len(row)}.")
+        if len(row) != len(_COLUMNS):
+            raise FormatError(f"Row {place} must have {len(_COLUMNS)} cells, got {len(row)}.")
         job, operation, machine, start, end = (cell.strip() for cell in row)
         numbers = [integer(cell, name) for cell, name in ((machine, "A machine"), (job, "A job"), (operation, "An operation"))]
         slots.append(Slot(number(start, "A start"), number(end, "An end"), *numbers))

@@ -39,7 +39,7 @@ def _taillard(jobs: int, machines: int, first: int | None = None) -> Column:
 _SEARCHED = Expert(None, 200, OWN)
 """On 100 cities the tours of our own local search with this work are as good as with ten times as much."""
 
-COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
+_COLUMNS: dict[str, dict[Scale, tuple[Column, ...]]] = {
     "tsp": {
         "cpu": (_nodes("tsp", 20, 500, _SEARCHED), _nodes("tsp", 50, 100, _SEARCHED), _nodes("tsp", 100, 32, _SEARCHED)),
         "paper": (
@@ -81,7 +81,7 @@ def columns(problem: str, scale: Scale, most: Iterable[int | None] | None = None
     if scale == "smoke":
         return [], (tiny(problem),)
     labels, sets = [], []
-    chosen = COLUMNS[problem][scale]
+    chosen = _COLUMNS[problem][scale]
     for column, count in zip(chosen, most or (None for _ in chosen), strict=False):
         given = column.given
         first = given.first if count is None else min(count, given.first or count)

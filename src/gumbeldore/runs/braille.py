@@ -22,7 +22,7 @@ class Cell:
 
 def grid(curves: Sequence[Points], width: int, height: int, plain: bool = False) -> list[list[Cell]]:
     """The curves in `height` rows of `width` characters, later ones on top; `plain` draws with asterisks."""
-    left, right, low, high = limits(curves)
+    left, right, low, high = _limits(curves)
     bits = [[0] * width for _ in range(height)]
     owner = [[0] * width for _ in range(height)]
     for number, curve in enumerate(curves):
@@ -37,7 +37,7 @@ def grid(curves: Sequence[Points], width: int, height: int, plain: bool = False)
     ]
 
 
-def limits(curves: Sequence[Points]) -> tuple[float, float, float, float]:
+def _limits(curves: Sequence[Points]) -> tuple[float, float, float, float]:
     """Left, right, lowest, highest. The first tenth of a long curve may leave the picture: an untrained policy is far off."""
     kept = [point for curve in curves for point in curve[len(curve) // 10 :]]
     ends = [curve[0][0] for curve in curves if curve] + [curve[-1][0] for curve in curves if curve]
@@ -50,7 +50,7 @@ def chart(curves: Mapping[str, Points], width: int, height: int, plain: bool = F
     drawn = {name: points for name, points in curves.items() if len(points) >= 2}
     if not drawn:
         return []
-    left, right, low, high = limits(list(drawn.values()))
+    left, right, low, high = _limits(list(drawn.values()))
     labels = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
     margin = max(map(len, labels.values()))
     rows = [

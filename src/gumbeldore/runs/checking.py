@@ -31,7 +31,7 @@ def check(entry: Entry, seed: int = 0, console: Console | None = None) -> None:
     console = console or Console()
     generator = torch.Generator().manual_seed(seed)
     run = entry.settings()
-    for problem in parts(run.training_problem):
+    for problem in _parts(run.training_problem):
         console.print(f"Checking {problem} ...", highlight=False, markup=False)
         check_problem(problem, generator=generator)
     verified = _check_solutions(entry, run.training_problem, generator)
@@ -55,7 +55,7 @@ def repeat(entry: Entry, path: Path, console: Console | None = None) -> Examined
     return found
 
 
-def parts(problem: Problem[Any]) -> tuple[Problem[Any], ...]:
+def _parts(problem: Problem[Any]) -> tuple[Problem[Any], ...]:
     """The problems that a mixture draws from, or the one there is."""
     return problem.problems if isinstance(problem, AnyOf) else (problem,)
 

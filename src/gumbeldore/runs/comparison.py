@@ -24,11 +24,12 @@ def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[st
     runs = {each.name: each.run for each in found if each.run is not None}
     parts = [
         Section("Runs", tables=[_overview(runs)] if runs else []),
-        *(curves(problem, costs.get(problem, "cost"), runs) for problem in sorted({run.problem for run in runs.values()})),
+        *(_curves(problem, costs.get(problem, "cost"), runs) for problem in sorted({run.problem for run in runs.values()})),
         evaluation_section({each.name: each.results for each in found if each.results}),
-        Section("Solved instances", tables=[solved(found)] if any(each.costs for each in found) else []),
+        Section("Solved instances", tables=[_solved(found)] if any(each.costs for each in found) else []),
         Section(
-            "Solutions", galleries=[gallery for each in found if (gallery := pictures(each, drawn.get(each.name, ()))).pictures]
+            "Solutions",
+            galleries=[gallery for each in found if (gallery := _pictures(each, drawn.get(each.name, ()))).pictures],
         ),
         compared("Settings", {name: flat(run.settings) for name, run in runs.items()}),
         compared("Environment", {name: flat(run.environment) for name, run in runs.items() if run.environment}),
@@ -63,7 +64,7 @@ def _number(value: float | None, form: str = ".4f") -> Cell:
     return Cell("") if value is None else Cell(f"{value:{form}}", value)
 
 
-def curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
+def _curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
     """The curves of all runs of one problem, over epochs or over the time that training took."""
     mine = {name: run for name, run in runs.items() if run.problem == problem}
     long = max(run.seconds for run in mine.values()) > 2 * 3600
@@ -97,7 +98,7 @@ def _constant(curve: Curve) -> bool:
     return len({point[-1] for point in curve.points}) == 1
 
 
-def solved(found: Sequence[Found]) -> Table:
+def _solved(found: Sequence[Found]) -> Table:
     """One row per folder of solved instances."""
     rows = []
     for each in found:
@@ -108,7 +109,7 @@ def solved(found: Sequence[Found]) -> Table:
     return Table(("folder", "instances", "mean cost", "least", "largest"), rows)
 
 
-def pictures(found: Found, drawn: Sequence[Picture]) -> Gallery:
+def _pictures(found: Found, drawn: Sequence[Picture]) -> Gallery:
     """Those drawn for the report, then those in the folder."""
     return Gallery(found.name, [*drawn, *(Picture(path.read_bytes(), path.name) for path in found.pictures)])
 

@@ -37,11 +37,11 @@ def environment(seeds: dict[str, int], device: torch.device, workers: int | Clus
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
         "commit": commit(Path(gumbeldore.__file__).parent),
         "compiled_blocks": native.library() is not None,
-        "hardware": hardware(),
+        "hardware": _hardware(),
     }
 
 
-def hardware() -> dict[str, Any]:
+def _hardware() -> dict[str, Any]:
     """The machine."""
     return {
         "system": platform.platform(),

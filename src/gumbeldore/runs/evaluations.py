@@ -8,7 +8,7 @@ from typing import Any
 from gumbeldore.runs.folders import finite
 from gumbeldore.runs.page import Cell, Chart, Curve, Point, Section, Table
 
-HEAD = ("method", "mean cost", "gap", "95 % interval", "difference", "seconds", "evaluations", "instances")
+_HEAD = ("method", "mean cost", "gap", "95 % interval", "difference", "seconds", "evaluations", "instances")
 
 
 def evaluation_section(results: Mapping[str, dict[str, Any]]) -> Section:
@@ -38,13 +38,13 @@ def _table(name: str, rows: Sequence[Labelled]) -> Table:
     references = dict.fromkeys(_text(record.get("reference")) for _, record in rows)
     gaps = [gap for _, record in rows if (gap := finite(record.get("gap"))) is not None]
     made = [_row(label, record, min(gaps, default=None)) for label, record in rows]
-    return Table(HEAD, made, f"{name}: gaps to {' and '.join(references)}")
+    return Table(_HEAD, made, f"{name}: gaps to {' and '.join(references)}")
 
 
 def _row(label: str, record: dict[str, Any], least: float | None) -> tuple[Cell, ...]:
     gap, low, high = (finite(record.get(name)) for name in ("gap", "gap_low", "gap_high"))
     if failure := _text(record.get("failure")):
-        return (Cell(label), Cell(failure), *(Cell("") for _ in HEAD[2:]))
+        return (Cell(label), Cell(failure), *(Cell("") for _ in _HEAD[2:]))
     interval = Cell("") if low is None or high is None else Cell(f"{100 * low:.3f} to {100 * high:.3f} %", low)
     return (
         Cell(label),

@@ -104,7 +104,7 @@ class Entry:
         return merged(merged(settings, read_settings(files[preset])), changes or {})
 
 
-def entries(kit: Kit) -> Iterator[Entry]:
+def _entries(kit: Kit) -> Iterator[Entry]:
     """The kit with each of its architectures, the usual one first."""
     return (Entry(kit, name) for name in kit.architectures)
 
@@ -113,7 +113,7 @@ def entry_of(kit: str | Kit | Entry) -> Entry:
     """A kit with its usual architecture, or what its name or place says."""
     if isinstance(kit, str):
         return entry(kit)
-    return kit if isinstance(kit, Entry) else next(entries(kit))
+    return kit if isinstance(kit, Entry) else next(_entries(kit))
 
 
 def entry(name: str) -> Entry:
@@ -122,8 +122,8 @@ def entry(name: str) -> Entry:
         return _entry_at(name)
     base = name.partition("-")[0]
     if name in kit_names() or base not in kit_names():
-        return next(entries(kit_named(name)))
-    for candidate in entries(kit_named(base)):
+        return next(_entries(kit_named(name)))
+    for candidate in _entries(kit_named(base)):
         if candidate.name == name:
             return candidate
     raise SettingsError(f"Unknown problem `{name}`. Known: {', '.join(problem_names())}.")
@@ -145,5 +145,5 @@ def entry_of_file(name: str) -> Entry | None:
     return entry(name) if name in problem_names() else None
 
 
-CATALOGUE = {found.name: found for name in BUILT_IN for found in entries(kit_named(name))}
+CATALOGUE = {found.name: found for name in BUILT_IN for found in _entries(kit_named(name))}
 """Our own problems and networks, by name."""

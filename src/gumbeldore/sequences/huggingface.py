@@ -101,7 +101,7 @@ def stream(
     config, encoded = model.generation_config, None
     pad = config.pad_token_id if config.pad_token_id is not None else 0
     if model.config.is_encoder_decoder:
-        encoded = encode(model, sources, pad)
+        encoded = _encode(model, sources, pad)
         first = config.decoder_start_token_id
         first = model.config.decoder_start_token_id if first is None else first
         sources = [(first,)] * len(sources)
@@ -109,7 +109,7 @@ def stream(
     how = _with_limits(how or Rounds(), rules)
     kept = [criterion for criterion in stopping_criteria if not isinstance(criterion, MaxTimeCriteria)]
     policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
-    problem = Sequences(vocabulary(model), max_new_tokens, ends(config.eos_token_id), stop=stopping(kept, pad))
+    problem = Sequences(_vocabulary(model), max_new_tokens, _ends(config.eos_token_id), stop=stopping(kept, pad))
     scorers = None
     if score is not None:
         each = [score] * len(sources) if callable(score) else list(score)
@@ -120,7 +120,7 @@ def stream(
     yield from search(problem, policy, state, how, seeds_of(seed, len(sources)), scorers)
 
 
-def encode(
+def _encode(
     model: Any, sources: Sequence[Tokens], pad: int
 ) -> tuple[Float[Tensor, "prompt source channel"], Int[Tensor, "prompt source"]]:
     """The encoder's output, once per source."""
@@ -135,13 +135,13 @@ def encode(
     return hidden, mask
 
 
-def vocabulary(model: Any) -> int:
+def _vocabulary(model: Any) -> int:
     """How many logits a model has."""
     head = model.get_output_embeddings()
     return int(model.config.get_text_config(decoder=True).vocab_size if head is None else head.weight.shape[0])
 
 
-def ends(token: int | Sequence[int] | Tensor | None) -> tuple[int, ...]:
+def _ends(token: int | Sequence[int] | Tensor | None) -> tuple[int, ...]:
     """End tokens as a tuple."""
     return () if token is None else tuple(torch.as_tensor(token).flatten().tolist())
 
@@ -213,18 +213,18 @@ def gumbeldore_search(
         known = (MaxTimeCriteria, MaxLengthCriteria, EosTokenCriteria)
         criteria = [each for each in stopping_criteria if not isinstance(each, known)]
         longest = generation_config.max_length - input_ids.shape[1]
-        problem = Sequences(vocabulary(model), longest, ends(generation_config.eos_token_id), stop=stopping(criteria, pad))
+        problem = Sequences(_vocabulary(model), longest, _ends(generation_config.eos_token_id), stop=stopping(criteria, pad))
         policy = TransformerPolicy(Transformer(model, encoded), logits_processor, pad, memory, model_batch)
         scorers = None if score is None else [Scorer(score, *options, len(prompt)) for prompt in prompts]
         state, seeds = problem.start(prompts, model.device), seeds_of(seed, len(prompts))
         found = deque(search(problem, policy, state, _with_limits(rounds, limits), seeds, scorers), maxlen=1).pop()
-        output = chosen(found, ids, generation_config.num_return_sequences or 1, pad)
+        output = _chosen(found, ids, generation_config.num_return_sequences or 1, pad)
         return output if generation_config.return_dict_in_generate else output.sequences
 
     return decode
 
 
-def chosen(samples: list[Samples], ids: Int[Tensor, "prompt position"], count: int, pad: int) -> GumbeldoreOutput:
+def _chosen(samples: list[Samples], ids: Int[Tensor, "prompt position"], count: int, pad: int) -> GumbeldoreOutput:
     """The best samples of every prompt, best first."""
     rows: dict[str, list[Tensor]] = {name: [] for name in ("tokens", "prompt", "log_prob", "perturbed", "weight", "score")}
     for number, found in enumerate(samples):

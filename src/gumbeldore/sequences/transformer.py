@@ -169,7 +169,7 @@ class TransformerPolicy(StatefulPolicy):
             scores = processed[rows]
             for processor in self.processors:
                 if isinstance(processor, PrefixConstrainedLogitsProcessor):
-                    scores = constrained(processor, state.instance[rows], ids, scores)
+                    scores = _constrained(processor, state.instance[rows], ids, scores)
                 else:
                     scores = processor(ids, scores)
             processed[rows] = scores
@@ -186,7 +186,7 @@ def _by_length(state: SequenceState, pad: int) -> list[tuple[Int[Tensor, " row"]
     return groups
 
 
-def constrained(
+def _constrained(
     processor: Any, prompt: Int[Tensor, " row"], ids: Int[Tensor, "row length"], scores: Float[Tensor, "row token"]
 ) -> Float[Tensor, "row token"]:
     """`prefix_allowed_tokens_fn`, which is told the prompt; the processor itself would count beams."""

@@ -13,7 +13,7 @@ from gumbeldore.solving.found import FINDERS, Found, Improvement
 
 PROGRESS, TURNS, PAGES = 0, 1, 2
 """Columns of a row: how far the search is (0 .. 1), how often an entry was written (0: none), then two pages for entries."""
-HEAD = 8
+_HEAD = 8
 """Numbers of an entry before its actions: cost, sequences, mass, evaluations, shared, seconds, who found it, length."""
 
 
@@ -21,7 +21,7 @@ class Board:
     """The best sequence of every instance so far. A worker writes beside the last entry and then turns the page, so it may die at any time."""
 
     def __init__(self, path: Path, instances: int, depth: int) -> None:
-        self.path, self.instances, self.entry = path, instances, HEAD + depth
+        self.path, self.instances, self.entry = path, instances, _HEAD + depth
         self.depth = depth
 
     @cached_property
@@ -66,7 +66,7 @@ class Board:
             entry = row[start : start + self.entry].tolist()
             if int(row[TURNS]) == turn:
                 break
-        cost, sequences, mass, evaluations, shared, seconds, by, length = entry[:HEAD]
-        actions = [int(action) for action in entry[HEAD : HEAD + int(length)]]
+        cost, sequences, mass, evaluations, shared, seconds, by, length = entry[:_HEAD]
+        actions = [int(action) for action in entry[_HEAD : _HEAD + int(length)]]
         improvements = (Improvement(FINDERS[int(by)], cost, seconds),) if by >= 0 else ()
         return Found([(actions, cost)], int(sequences), mass, int(evaluations), int(shared), seconds, improvements)

@@ -192,10 +192,10 @@ def result(job: Job, found: Found) -> Result:
         raise ContractError(
             f"The solution of {of} is worth {job.shown(worth)}, not {job.shown(found.cost)}. This is a bug: report it."
         )
-    return Result(job, exact(found, worth))
+    return Result(job, _exact(found, worth))
 
 
-def exact(found: Found, worth: float) -> Found:
+def _exact(found: Found, worth: float) -> Found:
     """With the verifier's number, which is more precise than a policy's, for the best solution."""
     last = found.improvements[-1:]
     return replace(

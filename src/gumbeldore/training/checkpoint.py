@@ -22,7 +22,7 @@ from gumbeldore.errors import CheckpointError
 from gumbeldore.files import epochs_in, full_disk_named, write_atomically
 
 _FORMAT = "gumbeldore-1"
-HEAD = b"gumbeldore-state-2 sha256 "
+_HEAD = b"gumbeldore-state-2 sha256 "
 NEWEST, PREVIOUS = "checkpoint.pt", "checkpoint.previous.pt"
 
 
@@ -34,7 +34,7 @@ def save_state(path: str | Path, state: Mapping[str, Any], *, keep: Path | None 
 
     def write(temporary: Path) -> None:
         with open(temporary, "wb") as handle:
-            handle.write(HEAD + digest + b"\n")
+            handle.write(_HEAD + digest + b"\n")
             handle.write(buffer.getbuffer())
 
     write_atomically(Path(path), write, keep=keep)
@@ -50,8 +50,8 @@ def load_state(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
     head, _, payload = content.partition(b"\n")
-    if head.startswith(HEAD):
-        if hashlib.sha256(payload).hexdigest().encode() != head.removeprefix(HEAD):
+    if head.startswith(_HEAD):
+        if hashlib.sha256(payload).hexdigest().encode() != head.removeprefix(_HEAD):
             raise CheckpointError(f"{path} is damaged: its content does not match its checksum.")
     else:
         payload = content

@@ -22,7 +22,7 @@ class RouteImprovement:
 
     def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
         capacity, first = int(given.arrays["capacity"]), None if begin is None else nodes(begin)
-        self.search = RouteSearch(distances(given), given.arrays["demands"], capacity, seed=seed, routes=first)
+        self.search = RouteSearch(_distances(given), given.arrays["demands"], capacity, seed=seed, routes=first)
 
     @property
     def actions(self) -> list[int]:
@@ -39,7 +39,7 @@ def nodes(actions: Sequence[int]) -> list[list[int]]:
     return [[customer + 1 for customer in route] for route in routes(actions)]
 
 
-def distances(given: Instance) -> Distances:
+def _distances(given: Instance) -> Distances:
     if isinstance(given.cost, RoutesCost):
         return of_file(given.cost.weights, given.cost.nodes)
     return Plane(np.asarray(given.arrays["nodes"], dtype=np.float64))

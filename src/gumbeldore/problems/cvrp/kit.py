@@ -68,7 +68,7 @@ class Routes:
     routes: list[list[int]]  # the same: the customers of each route
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Routes:
+def _record(instance: Arrays, actions: Sequence[int]) -> Routes:
     return Routes([action // 2 for action in actions], [bool(action % 2) for action in actions], routes(actions))
 
 
@@ -87,7 +87,7 @@ KIT = Kit(
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, record, draw, "routes.png"),
+    solution_format=SolutionFormat(verify, _record, draw, "routes.png"),
     instances=KIND,
     generator=CVRPGenerator,
     standard=STANDARD,

@@ -30,16 +30,16 @@ def random_shops(
     """
     first, last = spread(machines) if times == "sd1" else (machines, machines)
     shape = count, jobs, last
-    counts = first + integers(uniform((count, jobs)), last - first + 1) if times == "sd1" else torch.full((count, jobs), last)
-    alternatives = 1 + integers(uniform(shape), machines)
+    counts = first + _integers(uniform((count, jobs)), last - first + 1) if times == "sd1" else torch.full((count, jobs), last)
+    alternatives = 1 + _integers(uniform(shape), machines)
     chosen = uniform((*shape, machines)).argsort(3).argsort(3) < alternatives[..., None].to(counts.device)
     if times == "sd1":
-        mean = 1 + integers(uniform(shape), 20)
+        mean = 1 + _integers(uniform(shape), 20)
         low, high = ((share * mean + 5) // 10 for share in (8, 12))
         low, high = low.clamp(min=1)[..., None], high.clamp(max=20)[..., None]
     else:
         low, high = torch.tensor(1, device=chosen.device), torch.tensor(99, device=chosen.device)
-    taken = low + integers(uniform((*shape, machines)), high - low + 1)
+    taken = low + _integers(uniform((*shape, machines)), high - low + 1)
     exists = torch.arange(last, device=counts.device) < counts[..., None]
     return taken.where(chosen & exists.to(chosen.device)[..., None], -1)
 
@@ -49,6 +49,6 @@ def spread(machines: int) -> tuple[int, int]:
     return max(1, (8 * machines + 5) // 10), (12 * machines + 5) // 10
 
 
-def integers(uniform: Float[Tensor, "*shape"], count: Int[Tensor, "*sizes"] | int) -> Int[Tensor, "*shape"]:
+def _integers(uniform: Float[Tensor, "*shape"], count: Int[Tensor, "*sizes"] | int) -> Int[Tensor, "*shape"]:
     """Uniform integers in 0 .. count - 1."""
     return (uniform * count).long()

@@ -63,13 +63,13 @@ class FlexibleJobShopSize:
         require(0 <= weight < float("inf"), f"`assignment_weight` must be a number from 0 on (0: off), got {weight}.")
 
 
-def schedule(instance: Arrays, actions: Sequence[int]) -> list[Interval]:
+def _schedule(instance: Arrays, actions: Sequence[int]) -> list[Interval]:
     times = instance["times"]
     return build_schedule(operations(times), [divmod(int(action), times.shape[2]) for action in actions])
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Record:
-    intervals = schedule(instance, actions)
+def _record(instance: Arrays, actions: Sequence[int]) -> Record:
+    intervals = _schedule(instance, actions)
     return {
         "jobs": [interval.job for interval in intervals],
         "machines": [interval.machine for interval in intervals],
@@ -78,7 +78,7 @@ def record(instance: Arrays, actions: Sequence[int]) -> Record:
 
 
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
-    plot_schedule(path, schedule(instance, actions), title)
+    plot_schedule(path, _schedule(instance, actions), title)
 
 
 KIT = Kit(
@@ -89,7 +89,7 @@ KIT = Kit(
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, record, draw, "schedule.png"),
+    solution_format=SolutionFormat(verify, _record, draw, "schedule.png"),
     instances=KIND,
     generator=FJSPGenerator,
     standard=STANDARD,

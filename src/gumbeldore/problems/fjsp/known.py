@@ -24,13 +24,13 @@ class Known(NamedTuple):
 
 def known_makespan(times: NDArray[Any]) -> Known:
     """Public instances are known by their content: sets share names (la01), and copies number machines and call files differently."""
-    row = _table().get(fingerprint(times))
+    row = _table().get(_fingerprint(times))
     if row is None:
         return Known()
     return Known(float(row["best"]), f"{_SOURCE}, {row['name']})", row["name"])
 
 
-def fingerprint(times: NDArray[Any]) -> str:
+def _fingerprint(times: NDArray[Any]) -> str:
     """The first digits of a hash of the times on all machines."""
     if times.dtype.kind == "f":
         return ""  # no public instance has fractions

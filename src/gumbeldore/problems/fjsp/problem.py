@@ -112,7 +112,7 @@ class FJSP(Problem[FJSPState]):
         job, machine = action // state.machines, action % state.machines
         operation = state.scheduled.gather(1, job)
         moving = operation < state.counts[state.instance].gather(1, job)
-        time = state.times.take(places(state, job, operation.clamp(max=state.operations - 1)) + machine)
+        time = state.times.take(_places(state, job, operation.clamp(max=state.operations - 1)) + machine)
         resources = torch.cat([job, machine + state.jobs], 1)
         held = state.available.gather(1, resources)
         return replace(
@@ -143,7 +143,7 @@ class FJSP(Problem[FJSPState]):
         action = actions[:, :depth].where(moving, 0)
         job, machine = action // state.machines, action % state.machines
         operation = state.scheduled.gather(1, job) + occurrence(job.where(moving, state.jobs), state.jobs + 1)
-        place = (places(state, job, operation) + machine).where(moving, 0)
+        place = (_places(state, job, operation) + machine).where(moving, 0)
         available = run(state.available, torch.stack([job, machine + state.jobs]), state.times.take(place), moving)
         return replace(state, scheduled=state.scheduled.scatter_add(1, job, moving.long()), available=available)
 
@@ -198,7 +198,7 @@ class FJSP(Problem[FJSPState]):
         return hash_numbers(torch.cat([state.scheduled, *parts], 1))
 
 
-def places(state: FJSPState, job: Int[Tensor, "row n"], operation: Int[Tensor, "row n"]) -> Int[Tensor, "row n"]:
+def _places(state: FJSPState, job: Int[Tensor, "row n"], operation: Int[Tensor, "row n"]) -> Int[Tensor, "row n"]:
     """Where operations stand in `times`: on machine 0."""
     return ((state.instance[:, None] * state.jobs + job) * state.operations + operation) * state.machines
 

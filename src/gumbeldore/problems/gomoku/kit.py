@@ -62,7 +62,7 @@ def verify(instance: Arrays, actions: Sequence[int]) -> Verdict:
     return verify_gomoku(*game(instance, actions))
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Record:
+def _record(instance: Arrays, actions: Sequence[int]) -> Record:
     size, moves = game(instance, actions)
     winner = {1: "white", 0: None, -1: "black"}[int(verify_gomoku(size, moves).objective)]
     return {"size": size, "moves": moves, "winner": winner}
@@ -84,6 +84,6 @@ KIT = Kit(
     select=random_winner,
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, record, draw, "game.png"),
+    solution_format=SolutionFormat(verify, _record, draw, "game.png"),
     generator=GomokuOpenings,
 )

@@ -178,7 +178,7 @@ def _heading(row: Row) -> str:
     return {"times": "times", "machines": "machines", "nb": "header"}.get(word, "")
 
 
-def claims(lines: list[str]) -> bool:
+def _claims(lines: list[str]) -> bool:
     """A first row of two counts and a row that fits them, or Taillard's headings; no flexible or recirculating job shop."""
     if layout(lines) != "other":
         return False
@@ -192,4 +192,4 @@ def claims(lines: list[str]) -> bool:
     return width > 2 or (len(numeric[0]) == 2 and numeric[0][1] == "1" and len(numeric) == 1 + int(numeric[0][0]))
 
 
-JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt"), claims, _parse)
+JOB_SHOP = text_format("job shop text", (".jsp", ".jss", ".jssp", ".txt"), _claims, _parse)

@@ -79,7 +79,7 @@ class JobSequence:
     makespan: float
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> JobSequence:
+def _record(instance: Arrays, actions: Sequence[int]) -> JobSequence:
     schedule = build_schedule(instance["times"].tolist(), instance["machines"].tolist(), actions)
     return JobSequence(list(actions), max(interval.end for interval in schedule))
 
@@ -96,7 +96,7 @@ KIT = Kit(
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, record, draw, "schedule.png"),
+    solution_format=SolutionFormat(verify, _record, draw, "schedule.png"),
     instances=KIND,
     generator=JSSPGenerator,
     standard=STANDARD,

@@ -14,9 +14,9 @@ def build(given: Instance, actions: Sequence[int]) -> list[Slot]:
     return [Slot(*interval) for interval in intervals]
 
 
-def jobs(given: Instance, slots: Sequence[Slot]) -> list[int]:
+def _jobs(given: Instance, slots: Sequence[Slot]) -> list[int]:
     """The jobs in the order in which their operations start, which gives a schedule that ends no later."""
     return [slot.job for slot in slots]
 
 
-EXPORTS = schedule_exports(build, jobs)
+EXPORTS = schedule_exports(build, _jobs)

@@ -43,7 +43,7 @@ class FlowShops:
         return any_of(PFSP(*size) for size in product(numbers("jobs", self.jobs), numbers("machines", self.machines)))
 
 
-def record(instance: Arrays, actions: Sequence[int]) -> Record:
+def _record(instance: Arrays, actions: Sequence[int]) -> Record:
     schedule = build_schedule(instance["times"].tolist(), actions)
     return {"order": list(actions), "makespan": max(interval.end for interval in schedule)}
 
@@ -60,7 +60,7 @@ KIT = Kit(
     cost="makespan",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, record, draw, "schedule.png"),
+    solution_format=SolutionFormat(verify, _record, draw, "schedule.png"),
     instances=KIND,
     generator=PFSPGenerator,
     standard=STANDARD,

@@ -14,7 +14,7 @@ def build(given: Instance, actions: Sequence[int]) -> list[Slot]:
     return [Slot(*interval) for interval in build_schedule(given.arrays["times"].tolist(), [int(job) for job in actions])]
 
 
-def jobs(given: Instance, slots: Sequence[Slot]) -> list[int]:
+def _jobs(given: Instance, slots: Sequence[Slot]) -> list[int]:
     """The order in which jobs begin on the machines, which gives a schedule that ends no later."""
     begins: dict[int, list[tuple[float, float]]] = {}
     for slot in sorted(slots, key=lambda slot: slot.machine):
@@ -31,4 +31,4 @@ def _read_order(given: Instance, text: str) -> list[int]:
     return [integer(word, "A job") for word in text.split()]
 
 
-EXPORTS = {"order": Export(".order.txt", _write_order, _read_order), **schedule_exports(build, jobs)}
+EXPORTS = {"order": Export(".order.txt", _write_order, _read_order), **schedule_exports(build, _jobs)}

@@ -20,7 +20,7 @@ class TourImprovement:
     anneals = optimal = False
 
     def __init__(self, given: Instance, seed: int, begin: Sequence[int] | None) -> None:
-        self.search = TourSearch(distances(given), seed=seed, tour=None if begin is None else [0, *begin])
+        self.search = TourSearch(_distances(given), seed=seed, tour=None if begin is None else [0, *begin])
 
     @property
     def actions(self) -> list[int]:
@@ -33,7 +33,7 @@ class TourImprovement:
         self.search.offer([0, *actions])
 
 
-def distances(given: Instance) -> Distances:
+def _distances(given: Instance) -> Distances:
     if isinstance(given.cost, TourCost):
         return of_file(given.cost.weights)
     return Plane(np.asarray(given.arrays["coordinates"], dtype=np.float64))

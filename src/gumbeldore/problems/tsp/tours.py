@@ -9,7 +9,7 @@ from gumbeldore.io.tsplib import check_numbers, parse_tsplib
 from gumbeldore.kits.kit import Export, Instance
 
 
-def write(given: Instance, actions: Sequence[int]) -> str:
+def _write(given: Instance, actions: Sequence[int]) -> str:
     """A TOUR_SECTION, cities from 1."""
     tour = [0, *actions]
     length = f"COMMENT : Length {given.cost(actions):.15g}\n" if given.cost is not None else ""
@@ -32,4 +32,4 @@ def read(given: Instance, text: str) -> list[int]:
     return [city - 1 for city in tour[first + 1 :] + tour[:first]]
 
 
-EXPORTS = {"tour": Export(".tour", write, read)}
+EXPORTS = {"tour": Export(".tour", _write, read)}
