@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -211,3 +213,47 @@ def test_every_public_name_is_there_and_type_checkers_are_told_the_same():
 def test_what_a_command_does_python_can_do_without_the_command_line(command):
     code = f"import sys, gumbeldore; gumbeldore.{command}; sys.exit('gumbeldore.cli' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+LONELY = 20
+"""So many names may be public although only their own module uses them."""
+
+
+def test_what_only_its_own_module_uses_is_private():
+    """Functions and constants; a word in another file of code, or on a page, is a use."""
+    root = SOURCE.parent
+    files = [path for folder in ("src", "tests", "benchmarks", "examples", "docs") for path in (root / folder).rglob("*.*")]
+    texts = {path: path.read_text() for path in files if path.suffix in (".py", ".md", ".toml") and "_build" not in path.parts}
+    words = {path: set(re.findall(r"[A-Za-z_]\w*", text)) for path, text in texts.items()}
+    used = Counter(word for found in words.values() for word in found)
+    lonely = [
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in texts
+        if path.suffix == ".py" and path.is_relative_to(SOURCE) and "template" not in path.parts
+        for node in ast.parse(texts[path]).body
+        for name in defined(node)
+        if used[name] == 1 and not name.startswith("_") and len(name) > 1
+    ]
+    assert len(lonely) <= LONELY, "Give them a leading underscore:\n" + "\n".join(lonely)
+
+
+def defined(node: ast.stmt) -> list[str]:
+    """Functions and constants that a statement at the top of a module defines."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]
+
+
+def test_the_design_page_names_files_that_are_there():
+    page = (SOURCE.parent / "docs/development/design.md").read_text()
+    tree = page.split("```")[1]
+    package, missing = "", []
+    for line in tree.splitlines():
+        if found := re.match(r"  (\w+)/", line):
+            package = found[1]
+            missing += [] if (SOURCE / "gumbeldore" / package).is_dir() else [package]
+        places = [SOURCE / "gumbeldore", SOURCE / "gumbeldore" / package]
+        missing += [name for name in re.findall(r"\w+\.py", line) if not any((place / name).is_file() for place in places)]
+    assert missing == []
+    assert {path.parent.name for path in (SOURCE / "gumbeldore").glob("*/__init__.py")} <= set(re.findall(r"\n  (\w+)/", tree))
