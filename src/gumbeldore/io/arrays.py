@@ -17,25 +17,25 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
 
-UNREADABLE = (
+_UNREADABLE = (
     *(ValueError, OSError, EOFError, LookupError, MemoryError, RuntimeError, SyntaxError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
 """What numpy raises about a file that is damaged or something else."""
 
-NPY = ".npy"
-COPIES = 3
+_NPY = ".npy"
+_COPIES = 3
 """Arrays are held about so many times while they are read, checked and scaled."""
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """The array of a .npy file."""
     try:
-        require_room(path, path.stat().st_size)
+        _require_room(path, path.stat().st_size)
         return np.asarray(np.load(path, allow_pickle=False))
     except FormatError:
         raise
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         said = (str(error).splitlines() or [""])[0]
         raise FormatError(f"{path} cannot be read as a .npy file of plain numbers: {said}") from error
 
@@ -51,11 +51,11 @@ def read_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, ND
             wanted = [name for name in file.files if only is None or name in only]
             assert file.zip is not None  # only after it was closed
             sizes = _unpacked(file.zip)
-            require_room(path, sum(sizes[name.removesuffix(NPY)] for name in wanted))
+            _require_room(path, sum(sizes[name.removesuffix(_NPY)] for name in wanted))
             content = {name: file[name] for name in wanted}
     except FormatError:
         raise
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         raise FormatError(f"{what}: it is damaged, cut off or something else, or holds Python objects.") from error
     for name, array in content.items():
         if not isinstance(array, np.ndarray):  # numpy hands out anything else as bytes
@@ -65,15 +65,15 @@ def read_arrays(path: Path, only: Collection[str] | None = None) -> dict[str, ND
 
 def _unpacked(archive: zipfile.ZipFile) -> dict[str, int]:
     """The bytes of each array, by the archive's table of contents; more than that is never unpacked."""
-    return {member.filename.removesuffix(NPY): member.file_size for member in archive.infolist()}
+    return {member.filename.removesuffix(_NPY): member.file_size for member in archive.infolist()}
 
 
-def require_room(path: Path, size: int) -> None:
+def _require_room(path: Path, size: int) -> None:
     """Raises unless so many bytes of this file fit into memory, with what is made of them."""
     free = free_memory()
-    if COPIES * size > free:
+    if _COPIES * size > free:
         raise FormatError(
-            f"{path} unpacks to {_gigabytes(size)}; to read it takes about {_gigabytes(COPIES * size)} of memory, but "
+            f"{path} unpacks to {_gigabytes(size)}; to read it takes about {_gigabytes(_COPIES * size)} of memory, but "
             f"{_gigabytes(free)} are free. Split it into smaller files."
         )
 

@@ -19,14 +19,14 @@ from gumbeldore.io.arrays import read_arrays
 from gumbeldore.kits.instances import CHUNK, InstanceSchema, InstanceSet, Labels
 from gumbeldore.kits.registry import kit_named, kit_names
 
-FORMAT = "gumbeldore-instances-1"
+_FORMAT = "gumbeldore-instances-1"
 
 
 def write_instances(path: str | Path, instances: InstanceSet) -> None:
     """Writes the set into one .npz file, atomically."""
     path = Path(path)
     require(path.suffix == ".npz", f"A file of instances must end in .npz, got {path.name}.")
-    content: dict[str, Any] = {"format": np.array(FORMAT), "problem": np.array(instances.kind.name), **instances.arrays}
+    content: dict[str, Any] = {"format": np.array(_FORMAT), "problem": np.array(instances.kind.name), **instances.arrays}
     if instances.labels is not None:
         content |= {
             "actions": instances.labels.actions,
@@ -47,7 +47,7 @@ def read_instances(path: str | Path, problem: str | InstanceSchema | None = None
     content = _read_arrays(Path(path))
     name = _named(content, path)
     wanted = problem.name if isinstance(problem, InstanceSchema) else problem
-    kind = problem if isinstance(problem, InstanceSchema) else kind_named(name)
+    kind = problem if isinstance(problem, InstanceSchema) else _kind_named(name)
     if kind is None or name != (wanted or name):
         raise FormatError(f"{path} must hold instances of {wanted or 'a known problem'}, but says it holds those of {name!r}.")
     try:
@@ -72,14 +72,14 @@ def named_problem(path: str | Path) -> str | None:
 
 
 def _named(content: dict[str, NDArray[Any]], path: str | Path) -> str | None:
-    if _text(content.pop("format", None)) != FORMAT:
+    if _text(content.pop("format", None)) != _FORMAT:
         raise FormatError(
-            f"{path} is not a file of instances of this library (format {FORMAT}). Make one with `gumbeldore generate`."
+            f"{path} is not a file of instances of this library (format {_FORMAT}). Make one with `gumbeldore generate`."
         )
     return _text(content.pop("problem", None))
 
 
-def kind_named(name: str | None) -> InstanceSchema | None:
+def _kind_named(name: str | None) -> InstanceSchema | None:
     """The kind of instances that a file says it holds, if a kit of that name is known and has some."""
     return kit_named(name).instances if name in kit_names() else None
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gumbeldore.kits.solver import Limit, SolverError
 
 SCALE = 1e6  # CP-SAT and PyVRP need integer distances
-_LOAD_SCALE = 1000
+LOAD_SCALE = 1000
 _PATIENCE = 0.1  # seconds between two looks whether somebody pressed Ctrl-C
 
 
@@ -83,12 +83,12 @@ def pyvrp_routes(
     """
     pyvrp = outside("pyvrp")
     matrix = _integers(distance_matrix(points) if distances is None else distances)
-    loads = [_LOAD_SCALE * int(demand) for demand in demands[1:]]
+    loads = [LOAD_SCALE * int(demand) for demand in demands[1:]]
     data = pyvrp.ProblemData(
         locations=[pyvrp.Location(x=float(x), y=float(y)) for x, y in points],
         clients=[pyvrp.Client(location=1 + index, delivery=[load]) for index, load in enumerate(loads)],
         depots=[pyvrp.Depot(location=0)],
-        vehicle_types=[pyvrp.VehicleType(num_available=vehicles or len(loads), capacity=[_LOAD_SCALE * capacity])],
+        vehicle_types=[pyvrp.VehicleType(num_available=vehicles or len(loads), capacity=[LOAD_SCALE * capacity])],
         distance_matrices=[matrix],
         duration_matrices=[np.zeros_like(matrix)],
     )

@@ -108,9 +108,9 @@ def _notes(file: Tsplib, order: NDArray[np.int64]) -> list[str]:
     return notes
 
 
-def claims(lines: list[str]) -> bool:
+def _claims(lines: list[str]) -> bool:
     """Files of vehicles, but for those that say that they have time windows: these are another problem's."""
     return is_tsplib(lines) and is_routing(lines) and specifications(lines).get("TYPE", "").split()[:1] != ["VRPTW"]
 
 
-CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), claims, _parse)
+CVRPLIB = text_format("CVRPLIB", (".vrp", ".cvrp"), _claims, _parse)

@@ -28,7 +28,7 @@ from gumbeldore.problems.geometry import (
 from gumbeldore.problems.subtours import Subtours
 
 LARGEST_DEMAND = 9
-ORDERS = ("fullest", "given")
+_ORDERS = ("fullest", "given")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class CVRP(Problem[CVRPState]):
         require(list(ends) == sorted(ends), f"`capacity` must be a range (low, high) with low <= high, got {self.capacity}.")
         require(low >= LARGEST_DEMAND, f"`capacity` must be at least {LARGEST_DEMAND}, the largest demand, got {low}.")
         check_nearest(self.nearest)
-        require(self.order in ORDERS, f"`order` must be one of {', '.join(ORDERS)}, got {self.order!r}.")
+        require(self.order in _ORDERS, f"`order` must be one of {', '.join(_ORDERS)}, got {self.order!r}.")
 
     @property
     def capacity_ends(self) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ class CVRP(Problem[CVRPState]):
         customer, via_depot = action // 2, action % 2 == 1
         node, nodes = customer + 1, state.nodes.to(state.length.dtype)
         here, there, depot = (points_at(nodes, instance, place) for place in (state.current, node, torch.zeros_like(node)))
-        way = distance(here, torch.where(via_depot[:, None], depot, there)) + distance(depot, there).where(via_depot, 0)
+        way = _distance(here, torch.where(via_depot[:, None], depot, there)) + _distance(depot, there).where(via_depot, 0)
         demand = state.demands.take(torch.add(node, instance, alpha=state.demands.shape[1]))
         load = torch.where(via_depot, state.capacity.index_select(0, instance), state.remaining) - demand
         return replace(
@@ -185,7 +185,7 @@ class CVRP(Problem[CVRPState]):
 
     def objective(self, state: CVRPState) -> Float[Tensor, " row"]:
         here, depot = points_at(state.nodes, state.instance, state.current), state.nodes[state.instance, 0]
-        return -(state.length + distance(here, depot))
+        return -(state.length + _distance(here, depot))
 
     def horizon(self, state: CVRPState) -> int:
         return int((~state.visited).sum(1).max())
@@ -361,7 +361,7 @@ def capacity_left(
     return capacity[:, None] - (total - before)
 
 
-def distance(a: Float[Tensor, "row 2"], b: Float[Tensor, "row 2"]) -> Float[Tensor, " row"]:
+def _distance(a: Float[Tensor, "row 2"], b: Float[Tensor, "row 2"]) -> Float[Tensor, " row"]:
     """Euclidean, in the type that lengths are kept in."""
     kind = precise(a.device)
     return (a.to(kind) - b.to(kind)).square_().sum(1).sqrt_()
