@@ -51,7 +51,7 @@ def isometry(points: Float[Tensor, "row point 2"], index: Int[Tensor, " row"]) -
     return torch.where(torch.cat([flip_x, flip_y], -1), both - points, points)
 
 
-def _drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:
+def drawn_first(seeds: Int[Tensor, " row"], kinds: int, count: int) -> Int[Tensor, "row augmentation"]:
     """`count` different numbers below `kinds` for each seed, in random order, 0 before all others."""
     noise = mix(seeds[:, None] + mix(torch.arange(1, kinds + 1, device=seeds.device)))
     noise[:, 0] = torch.iinfo(noise.dtype).min
@@ -63,7 +63,7 @@ def drawn_apart(seeds: Int[Tensor, " row"], kinds: int, forms: int, count: int) 
 
     No kind comes again before all others have come as often: kinds differ more than forms.
     """
-    order = _drawn_first(seeds, kinds * forms, kinds * forms)
+    order = drawn_first(seeds, kinds * forms, kinds * forms)
     place = torch.empty_like(order).scatter_(1, order, torch.arange(kinds * forms, device=order.device).expand_as(order))
     again = place.view(-1, kinds, forms).argsort(2).argsort(2).flatten(1)  # how often the kind has come before
     return order.gather(1, again.gather(1, order).argsort(dim=1, stable=True)[:, :count])
