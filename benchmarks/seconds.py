@@ -3,6 +3,8 @@
     python benchmarks/seconds.py FOLDER... --out seconds.jsonl [--seconds 1 10 60] [--methods default,pyvrp] [--most 40]
     python benchmarks/seconds.py --out seconds.jsonl --table
 
+Two cores measure twice as much: `--part 1/2 --core 0` and `--part 2/2 --core 1` beside it, into the same file.
+
 Nothing is shipped with it: the folders hold TSPLIB, CVRPLIB X, DMU, Taillard files, or others. Every answer is a line of the file,
 written as it comes, and is not computed again. Costs are by the rule of the file; whatever a solver says is verified.
 """
@@ -151,7 +153,8 @@ def run(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     lines = read(arguments.out)
     done = {(line["file"], line["method"], line["seconds"]) for line in lines}
-    cases = list(instances(arguments.folders, arguments.largest, arguments.most))
+    part, parts = (int(each) for each in arguments.part.split("/"))
+    cases = list(instances(arguments.folders, arguments.largest, arguments.most))[part - 1 :: parts]
     wanted = arguments.methods.split(",") if arguments.methods else list(METHODS)
     with open(arguments.out, "a") as handle:
         for seconds in arguments.seconds:
@@ -224,7 +227,8 @@ def main() -> None:
     parser.add_argument("--methods", default="", help=f"some of {', '.join(METHODS)}; default: all")
     parser.add_argument("--most", type=int, help="so many files of each folder")
     parser.add_argument("--largest", type=int, default=2100, help="numbers of the largest array of an instance")
-    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--core", type=int, default=0, help="the one that this process keeps to")
+    parser.add_argument("--part", default="1/1", help="2/3: of the files the second, the fifth, ...")
     parser.add_argument("--table", action="store_true", help="only print the table")
     arguments = parser.parse_args()
     if not arguments.table:

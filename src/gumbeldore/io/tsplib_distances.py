@@ -115,8 +115,8 @@ class Places(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def places(file: Tsplib) -> Places:
-    """Nodes and distances of a file."""
+def places(file: Tsplib, symmetric: bool = True) -> Places:
+    """Nodes and distances of a file; `symmetric`: as long in both directions."""
     kind = file.text("EDGE_WEIGHT_TYPE").upper()
     if kind in PLANAR:
         points = _points(file, "NODE_COORD")
@@ -125,7 +125,7 @@ def places(file: Tsplib) -> Places:
         angles = radians(_points(file, "NODE_COORD"))
         return Places(projected(angles), Geographical(angles), _note(kind))
     if kind == "EXPLICIT":
-        return _explicit(file)
+        return _explicit(file, symmetric)
     raise FormatError(f"EDGE_WEIGHT_TYPE {kind} is not supported, only {', '.join(_TYPES)}.")
 
 
@@ -141,14 +141,14 @@ def without_places(file: Tsplib) -> bool:
     return explicit and not {"DISPLAY_DATA", "NODE_COORD"} & set(file.sections)
 
 
-def _explicit(file: Tsplib) -> Places:
+def _explicit(file: Tsplib, symmetric: bool) -> Places:
     drawn = next((section for section in ("DISPLAY_DATA", "NODE_COORD") if section in file.sections), None)
     if drawn is None:
         raise FormatError(
             "The distances are an explicit matrix and there are no coordinates, but policies go by coordinates. "
             "Add a DISPLAY_DATA_SECTION."
         )
-    return Places(_points(file, drawn), Matrix(listed(file)), _note("EXPLICIT"))
+    return Places(_points(file, drawn), Matrix(listed(file, symmetric)), _note("EXPLICIT"))
 
 
 def _points(file: Tsplib, section: str) -> NDArray[np.float64]:

@@ -16,11 +16,14 @@ from gumbeldore.io.best_known import Known, fingerprint, published
 from gumbeldore.io.plane import duplicates
 from gumbeldore.io.text import text_format
 from gumbeldore.io.tsplib import Tsplib, is_routing, is_tsplib, parse_tsplib, specifications
-from gumbeldore.io.tsplib_distances import Weights, defining, path_length, places
+from gumbeldore.io.tsplib_distances import Matrix, Weights, defining, listed, path_length, places, without_places
 from gumbeldore.kits.kit import Instance
 from gumbeldore.problems.cvrp.instances import KIND
 from gumbeldore.problems.routes import routes
 from gumbeldore.problems.vehicle_files import demands_of, depot_first
+
+DISTANCES = "distances"
+"""The array of an instance whose places are not known: from the row's node to the column's, the depot first."""
 
 _LIMITS = {  # what would make routes infeasible that are feasible here
     "DISTANCE": "a limit on the length of routes",
@@ -51,12 +54,11 @@ def _parse(text: str, stem: str) -> list[Instance]:
     """The instance of a CVRPLIB file."""
     file = parse_tsplib(text)
     _check_kind(file)
-    points, weights, notes = places(file)
+    if without_places(file):
+        return [_of_distances(file, stem)]
+    points, weights, notes = places(file, symmetric=False)
     order = depot_first(file, len(points))
-    capacity = file.count("CAPACITY")
-    arrays = {"nodes": points[order], "demands": demands_of(file, capacity)[order], "capacity": np.array(capacity)}
-    if arrays["demands"][0]:
-        raise FormatError(f"The demand of the depot must be 0, got {arrays['demands'][0]}.")
+    arrays = {"nodes": points[order], **_loads(file, order)}
     name = file.name(stem)
     known = _known_cost(file, weights, arrays, name, stem)
     unit, scale = KIND.unit(arrays)
@@ -73,6 +75,33 @@ def _parse(text: str, stem: str) -> list[Instance]:
             notes=(*duplicates(points), *notes, *_notes(file, order), *known.notes),
         )
     ]
+
+
+def _of_distances(file: Tsplib, stem: str) -> Instance:
+    """Nodes without places, for local search alone."""
+    matrix = listed(file, symmetric=False)
+    order, weights, name = depot_first(file, len(matrix)), Matrix(matrix), file.name(stem)
+    loads = _loads(file, order)
+    known = _known_cost(file, weights, loads, name, stem)
+    return Instance(
+        arrays={DISTANCES: matrix[order][:, order], **loads},
+        unit={},
+        name=name,
+        cost=RoutesCost(weights, order),
+        known=known.cost,
+        known_from=known.source,
+        solved=tuple([1] * (len(matrix) - 1)) if len(matrix) <= 2 else None,
+        notes=(*_notes(file, order), *known.notes),
+    )
+
+
+def _loads(file: Tsplib, order: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """What the nodes ask for, and what a vehicle can take."""
+    capacity = file.count("CAPACITY")
+    demands = demands_of(file, capacity)[order]
+    if demands[0]:
+        raise FormatError(f"The demand of the depot must be 0, got {demands[0]}.")
+    return {"demands": demands, "capacity": np.array(capacity)}
 
 
 def _known_cost(file: Tsplib, weights: Weights, arrays: Mapping[str, NDArray[Any]], *names: str) -> Known:

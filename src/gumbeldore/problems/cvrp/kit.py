@@ -11,15 +11,16 @@ from gumbeldore.kits.baselines import OWN, expert
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
 from gumbeldore.kits.mixture import any_of, numbers
+from gumbeldore.kits.verdict import Verdict
 from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
-from gumbeldore.problems.cvrp import published
+from gumbeldore.problems.cvrp import distances, published
 from gumbeldore.problems.cvrp.baselines import BASELINES, searched
 from gumbeldore.problems.cvrp.bq import CVRPPolicy
 from gumbeldore.problems.cvrp.experts import EXPERTS, WARM_STARTED
-from gumbeldore.problems.cvrp.files import CVRPLIB
+from gumbeldore.problems.cvrp.files import CVRPLIB, DISTANCES
 from gumbeldore.problems.cvrp.improving import RouteImprovement
 from gumbeldore.problems.cvrp.instances import KIND, STANDARD, CVRPGenerator, verify
 from gumbeldore.problems.cvrp.lehd import CVRPLehdPolicy
@@ -72,6 +73,11 @@ def _record(instance: Arrays, actions: Sequence[int]) -> Routes:
     return Routes([action // 2 for action in actions], [bool(action % 2) for action in actions], routes(actions))
 
 
+def _verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:
+    """By places, or by the distances if those are all that is known."""
+    return distances.verify(instance, actions) if DISTANCES in instance else verify(instance, actions)
+
+
 def draw(path: Path, instance: Arrays, actions: Sequence[int], title: str) -> None:
     plot_routes(path, instance["nodes"], routes(actions), title)
 
@@ -87,7 +93,7 @@ KIT = Kit(
     cost="length of all subtours",
     presets=Path(__file__).parent / "presets",
     policies=Path(__file__).parent / "policies",
-    solution_format=SolutionFormat(verify, _record, draw, "routes.png"),
+    solution_format=SolutionFormat(_verify_any, _record, draw, "routes.png"),
     instances=KIND,
     generator=CVRPGenerator,
     standard=STANDARD,
@@ -95,7 +101,7 @@ KIT = Kit(
     baselines=BASELINES,
     warm_started=WARM_STARTED,
     formats=(CVRPLIB,),
-    exports=route_exports(verify),
+    exports=route_exports(_verify_any),
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
     local_search=where_compiled(RouteImprovement),
