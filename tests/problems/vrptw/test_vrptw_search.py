@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -9,8 +11,9 @@ from published import FOLDER
 from routing import random_actions, seeded
 from timed_routes import all_solutions, row_of
 
+from gumbeldore.cli import main
 from gumbeldore.errors import SettingsError
-from gumbeldore.io.reading import read_file
+from gumbeldore.io.reading import read_file, solution_cost
 from gumbeldore.kits.solver import Limit
 from gumbeldore.local_search.distances import Matrix
 from gumbeldore.local_search.routes import RouteSearch
@@ -135,3 +138,17 @@ def test_a_search_goes_on_after_it_was_stopped_by_the_clock():
     search.run(work=2000)
     assert first >= second >= search.cost
     assert travel_times(given).shape == (61, 61)
+
+
+def test_solve_takes_a_file_and_writes_routes_that_are_read_back(tmp_path):
+    asked = ["solve", str(FOLDER / "R101.txt"), "--parts", "local-search", "--time-limit", "0.3", "--device", "cpu"]
+    assert main([*asked, "--folder", str(tmp_path)]) == 0
+    kit, (given,) = read_file(FOLDER / "R101.txt")
+    (record,) = json.loads((tmp_path / "solutions.json").read_text())
+    actions = kit.exports["sol"].read(given, (tmp_path / "R101.sol").read_text())
+    assert solution_cost(kit, given, actions) == pytest.approx(record["cost"])
+    assert record["cost"] < 1.1 * given.known
+    for route, begins in zip(record["routes"], record["begins"], strict=True):
+        windows = given.arrays["windows"][[1 + customer for customer in route]]
+        assert bool(((windows[:, 0] <= begins) & (begins <= windows[:, 1] + 1e-6)).all())
+    assert (tmp_path / "R101.png").exists()
