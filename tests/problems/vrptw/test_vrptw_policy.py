@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from peak import Peak
 from routing import CLOSE, awake, partial, random_actions, seeded
 from torch.testing import assert_close
 
@@ -71,6 +72,16 @@ def test_rows_do_not_see_each_other():
     for row in range(8):
         alone = logits(policy(), state.rows(torch.tensor([row])).compact())
         assert_close(alone, together[row : row + 1], **CLOSE)
+
+
+@pytest.mark.parametrize(("customers", "rows"), [(20, 16), (300, 3)])
+def test_the_stated_memory_is_enough(customers, rows):
+    state, made = VRPTW(customers).generate(rows, generator=seeded(10)), policy()
+    with torch.no_grad():
+        context = made.prepare(state)
+        with Peak() as peak:
+            made(state, context)
+    assert peak.most < rows * made.row_bytes(state)
 
 
 def test_prepared_or_with_gradients_the_logits_are_the_same():

@@ -21,6 +21,9 @@ from gumbeldore.problems.vrptw.problem import VRPTWState
 MAP = 3
 """Inputs that say where and how much: x, y and the demand."""
 
+PAIR_BYTES = 28
+"""Working memory of the feature `Windows` for each pair of tokens."""
+
 
 class Prepared(NamedTuple):
     """What does not change during a search: the nodes' features and the folded blocks."""
@@ -70,6 +73,11 @@ class VRPTWPolicy(BQPolicy):
         weight = torch.cat([self.node_embedding.weight, self.marker.weight.t()], 1)
         x = self.blocks(context)(linear(told, weight, self.node_embedding.bias), blocked)
         return customer_logits(self.scores(x[:, 1:], None if known is None else known[:, 1:]), state, order)
+
+    def row_bytes(self, state: VRPTWState) -> int:
+        count = int(state.rows(slice(0, 1)).choosable.sum()) + 2
+        pairs = PAIR_BYTES * count * count if any(isinstance(feature, Windows) for feature in self.features) else 0
+        return super().row_bytes(state) + pairs
 
 
 def node_features(state: VRPTWState, dtype: torch.dtype) -> Float[Tensor, "batch node 3"]:
