@@ -120,3 +120,14 @@ def test_a_picture_is_drawn_with_and_without_curves(table, tmp_path):
     alone = report("length", table.sets[:1], [cell("known", "a", [[11.0, 22.0, 44.0]])])
     draw_report(tmp_path / "one.png", alone)
     assert (tmp_path / "both.png").stat().st_size > (tmp_path / "one.png").stat().st_size > 1000
+
+
+def test_values_of_problems_that_maximise_are_positive(tmp_path):
+    given = NamedSet.of("prizes", TSPGenerator(5, 2, 0).generate(), np.array([-10.0, -20.0]), "somebody")
+    table = report("prize", [given], [cell("prizes", "rule", [[-9.0, -19.0]])], maximises=True)
+    write_tables(tmp_path, table)
+    (row,) = lines(tmp_path / "table.csv")
+    assert float(row["mean_cost"]) == 14
+    assert float(row["gap"]) == pytest.approx(0.075)
+    assert [(float(each["cost"]), float(each["reference"])) for each in lines(tmp_path / "answers.csv")] == [(9, 10), (19, 20)]
+    assert "14.0000" in (tmp_path / "table.md").read_text()

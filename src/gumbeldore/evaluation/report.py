@@ -92,6 +92,11 @@ class Report:
     sets: tuple[NamedSet, ...]
     cells: list[Cell]
     summary: list[Row]  # over the instances of all sets, if there are several; without costs, which cannot be compared
+    maximises: bool = False  # costs are negative values
+
+    def shown(self, cost: float) -> float:
+        """As a user sees it: a value, where the problem maximises, is positive."""
+        return 0.0 - cost if self.maximises else cost
 
     @property
     def tables(self) -> dict[str, list[Row]]:
@@ -108,7 +113,9 @@ class Report:
         return [row for row in self.rows if row.failure]
 
 
-def report(cost: str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: str | None = None) -> Report:
+def report(
+    cost: str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: str | None = None, maximises: bool = False
+) -> Report:
     """Rows in the order of sets and methods."""
     names = list(dict.fromkeys(cell.method for cell in cells))
     against = names[0] if against is None else against
@@ -121,7 +128,7 @@ def report(cost: str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: 
         rows += [_row(cell, reference, compared) for cell in mine]
         curves += [_curve(cell, reference) for cell in mine if not cell.failures and len(cell.results[0][0].curve)]
     summary = _summary(cells, references, against) if len(sets) > 1 else []
-    return Report(cost, against, rows, curves, references, tuple(sets), list(cells), summary)
+    return Report(cost, against, rows, curves, references, tuple(sets), list(cells), summary, maximises)
 
 
 def _reference(named: NamedSet, cells: Sequence[Cell]) -> Reference:

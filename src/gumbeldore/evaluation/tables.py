@@ -42,7 +42,7 @@ def _record(row: Row, report: Report) -> dict[str, Any]:
         "method": row.method,
         "instances": row.instances,
         "repeats": row.repeats,
-        "mean_cost": row.cost,
+        "mean_cost": report.shown(row.cost),
         "gap": row.gap.mean,
         "gap_low": row.gap.low,
         "gap_high": row.gap.high,
@@ -93,8 +93,8 @@ def _answers_csv(report: Report) -> str:
                         "instance": named.instances[index].name or index,
                         "method": cell.method,
                         "repeat": repeat,
-                        "cost": result.cost,
-                        "reference": float(reference[index]),
+                        "cost": report.shown(result.cost),
+                        "reference": report.shown(float(reference[index])),
                         "seconds": result.seconds,
                         "evaluations": result.evaluations,
                     }
@@ -147,7 +147,7 @@ def shown(row: Row, report: Report) -> tuple[str, ...]:
         return (row.method, row.failure, *[""] * (len(HEADINGS) - 2))
     return (
         row.method,
-        _cost(row.cost),
+        _cost(report.shown(row.cost)),
         _percent(row.gap, error=row.gap_error),
         _NOTHING if row.method == report.against else _percent(row.difference, "+"),
         f"{row.seconds:.3f}" if row.seconds >= 0.001 else "< 0.001",
