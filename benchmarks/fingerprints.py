@@ -1,6 +1,7 @@
 """Fingerprints of published instances, into the tables of best known values: `python benchmarks/fingerprints.py tsp FOLDER...`.
 
-The folders hold the published files, at any depth: of tsp github.com/mastqe/tsplib, of cvrp sets of CVRPLIB, of jssp github.com/ScheduleOpt/benchmarks.
+The folders hold the published files, at any depth: of tsp github.com/mastqe/tsplib, of cvrp sets of CVRPLIB, of jssp github.com/ScheduleOpt/benchmarks,
+of op github.com/bcamath-ds/OPLib.
 Each row of the table gets the fingerprint of the file that has its name; copies that differ are listed, and the row is left without one.
 `--check` changes nothing and fails if the table says something else.
 """
@@ -25,10 +26,11 @@ from gumbeldore.io.text import read_text
 from gumbeldore.io.tsplib import parse_tsplib
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.problems.cvrp.files import RoutesCost, cvrp_fingerprint
+from gumbeldore.problems.op.files import TourPrize, op_fingerprint
 from gumbeldore.problems.tsp.files import TourCost, tsp_fingerprint
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "gumbeldore"
-ENDINGS = {"tsp": (".tsp",), "cvrp": (".vrp",), "jssp": (".txt", ".json")}
+ENDINGS = {"tsp": (".tsp",), "cvrp": (".vrp",), "jssp": (".txt", ".json"), "op": (".oplib",)}
 
 
 def fingerprints(room: str, folder: Path, names: set[str]) -> Iterator[tuple[str, str]]:
@@ -49,6 +51,10 @@ def _fingerprint(room: str, path: Path) -> str:
         return fingerprint("jssp", given.arrays["times"], given.arrays["machines"])
     file = parse_tsplib(read_text(path))
     rule = file.text("EDGE_WEIGHT_TYPE").upper()
+    if isinstance(given.cost, TourPrize):
+        return op_fingerprint(
+            rule, given.cost.weights, file.listed("DEPOT"), given.arrays["prizes"], float(given.arrays["budget"])
+        )
     if isinstance(given.cost, TourCost):
         return tsp_fingerprint(rule, given.cost.weights)
     assert isinstance(given.cost, RoutesCost)

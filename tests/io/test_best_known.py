@@ -87,7 +87,7 @@ def test_a_value_that_goes_by_name_alone_says_so():
     assert published("jssp", "none", {"jobs": 20, "machines": 20}, "mine") == (None, "", (), "")
 
 
-@pytest.mark.parametrize(("room", "without"), [("tsp", []), ("cvrp", []), ("jssp", ["yn1", "yn2", "yn3", "yn4"])])
+@pytest.mark.parametrize(("room", "without"), [("tsp", []), ("cvrp", []), ("op", []), ("jssp", ["yn1", "yn2", "yn3", "yn4"])])
 def test_rows_have_fingerprints_of_their_own(room, without):
     text = files(f"gumbeldore.problems.{room}").joinpath("best_known.csv").read_text()
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
