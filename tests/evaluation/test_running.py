@@ -200,7 +200,7 @@ def test_known_costs_are_the_reference_and_otherwise_the_best_found(tmp_path):
     report = finished(Evaluation(TSP, [known, cities()], [NEAREST, Counting("in order")], tmp_path))
     assert {name: reference.source for name, reference in report.references.items()} == {
         "known": "somebody",
-        "cities": BEST_FOUND,
+        "cities": BEST_FOUND.format("cost"),
     }
     assert report.rows[0].gap.mean == pytest.approx(report.rows[0].cost / 2 - 1)
     assert min(row.gap.mean for row in report.rows[2:]) >= 0

@@ -12,6 +12,7 @@ from gumbeldore.evaluation.pictures import draw_report
 from gumbeldore.evaluation.report import Cell, Result, report
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.evaluation.tables import write_tables
+from gumbeldore.kits.measure import Measure
 from gumbeldore.problems.tsp.instances import TSPGenerator
 
 NONE = np.empty((0, 2))
@@ -124,7 +125,7 @@ def test_a_picture_is_drawn_with_and_without_curves(table, tmp_path):
 
 def test_values_of_problems_that_maximise_are_positive(tmp_path):
     given = NamedSet.of("prizes", TSPGenerator(5, 2, 0).generate(), np.array([-10.0, -20.0]), "somebody")
-    table = report("prize", [given], [cell("prizes", "rule", [[-9.0, -19.0]])], maximises=True)
+    table = report(Measure("prize", maximises=True), [given], [cell("prizes", "rule", [[-9.0, -19.0]])])
     write_tables(tmp_path, table)
     (row,) = lines(tmp_path / "table.csv")
     assert float(row["mean_cost"]) == 14

@@ -8,6 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+from gumbeldore.kits.measure import Measure
 from gumbeldore.runs.comparison import compared, sections
 from gumbeldore.runs.folders import read_folders, short_names
 from gumbeldore.runs.page import Cell, Chart, Curve, Gallery, Page, Picture, Section, Table, render
@@ -128,7 +129,7 @@ def test_the_numbers_of_a_page_hold_no_nan(tmp_path):
     (tmp_path / "metrics.jsonl").write_text(
         '{"epoch": 1, "loss": NaN, "validation": -4.0}\n{"epoch": 2, "loss": Infinity, "validation": -3.0}\n'
     )
-    text = render(Page("t", "s", sections(read_folders([tmp_path]), {"tsp": "tour length"}, {})))
+    text = render(Page("t", "s", sections(read_folders([tmp_path]), {"tsp": Measure("tour length")}, {})))
     data = re.search(r'id="charts">(.*?)</script>', text, re.S).group(1)
     assert "NaN" not in data
     assert "Infinity" not in data

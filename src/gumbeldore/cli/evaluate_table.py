@@ -7,12 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 from gumbeldore.evaluation import Report
-from gumbeldore.evaluation.tables import HEADINGS, caption, shown
+from gumbeldore.evaluation.tables import caption, headings, shown
 
 _WIDE = 120
 """Columns of a window in which a row fits into one line."""
-_NARROW = ("method", "mean\ncost", "gap in %\n(95 %)", "difference\nin % (95 %)", "sec-\nonds", "evalu-\nations")
-"""`HEADINGS` in any other."""
+_NARROW = ("gap in %\n(95 %)", "difference\nin % (95 %)", "sec-\nonds", "evalu-\nations")
+"""Headings of figures in any other."""
 
 
 def show(report: Report, console: Console) -> None:
@@ -21,7 +21,8 @@ def show(report: Report, console: Console) -> None:
     for name, rows in report.tables.items():
         table = Table(title=name, caption=caption(name, report), caption_justify="left", box=SIMPLE_HEAD, pad_edge=False)
         table.collapse_padding = not wide
-        method, *others = HEADINGS if wide else _NARROW
+        heads = headings(report)
+        method, *others = heads if wide else (heads[0], heads[1].replace(" ", "\n"), *_NARROW)
         table.add_column(method, overflow="fold")
         for heading in others:
             table.add_column(heading, justify="right", no_wrap=True)

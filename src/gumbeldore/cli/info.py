@@ -12,10 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from gumbeldore.io.policy_files import config_of, policy_file, read_weights, record_of
+from gumbeldore.io.policy_files import config_of, is_a_name, policy_file, read_weights, record_of
 from gumbeldore.io.shipped import manifest_beside, shipped
 from gumbeldore.kits.registry import kit_named, kit_names, policy_class
-from gumbeldore.solving.policies import is_a_name
 
 
 @dataclass(frozen=True)

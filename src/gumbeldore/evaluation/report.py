@@ -12,9 +12,10 @@ from jaxtyping import Float
 from gumbeldore.errors import require
 from gumbeldore.evaluation.sets import NamedSet
 from gumbeldore.evaluation.statistics import Estimate, bootstrap_mean, gaps, paired_difference, standard_error
+from gumbeldore.kits.measure import Measure
 
 _UNKNOWN = Estimate(nan, nan, nan)
-BEST_FOUND = "the best cost found by any of these methods"
+BEST_FOUND = "the best {} found by any of these methods"
 ALL_SETS = "all sets"
 
 
@@ -61,7 +62,7 @@ class Row:
     method: str
     instances: int
     repeats: int
-    cost: float  # mean
+    cost: float  # mean; where the problem maximises, the value
     gap: Estimate  # to the reference, over instances
     gap_error: float  # standard error over repeats, NaN if there is one
     difference: Estimate  # of the gap to that of the method compared with, instance by instance
@@ -84,7 +85,6 @@ class Curve:
 class Report:
     """The whole table."""
 
-    cost: str  # what costs are
     against: str  # the method that differences are to
     rows: list[Row]
     curves: list[Curve]
@@ -92,11 +92,7 @@ class Report:
     sets: tuple[NamedSet, ...]
     cells: list[Cell]
     summary: list[Row]  # over the instances of all sets, if there are several; without costs, which cannot be compared
-    maximises: bool = False  # costs are negative values
-
-    def shown(self, cost: float) -> float:
-        """As a user sees it: a value, where the problem maximises, is positive."""
-        return 0.0 - cost if self.maximises else cost
+    measure: Measure  # what costs are
 
     @property
     def tables(self) -> dict[str, list[Row]]:
@@ -113,30 +109,29 @@ class Report:
         return [row for row in self.rows if row.failure]
 
 
-def report(
-    cost: str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: str | None = None, maximises: bool = False
-) -> Report:
+def report(measure: Measure | str, sets: Sequence[NamedSet], cells: Sequence[Cell], against: str | None = None) -> Report:
     """Rows in the order of sets and methods."""
+    measure = Measure(measure) if isinstance(measure, str) else measure
     names = list(dict.fromkeys(cell.method for cell in cells))
     against = names[0] if against is None else against
     require(against in names, f"`against` must be one of the methods ({', '.join(names)}), got {against!r}.")
     rows, curves, references = list[Row](), list[Curve](), dict[str, Reference]()
     for named in sets:
         mine = [cell for cell in cells if cell.named == named.name]
-        reference = references[named.name] = _reference(named, mine)
+        reference = references[named.name] = _reference(named, mine, measure)
         compared = next(cell for cell in mine if cell.method == against)
-        rows += [_row(cell, reference, compared) for cell in mine]
+        rows += [_row(cell, reference, compared, measure) for cell in mine]
         curves += [_curve(cell, reference) for cell in mine if not cell.failures and len(cell.results[0][0].curve)]
     summary = _summary(cells, references, against) if len(sets) > 1 else []
-    return Report(cost, against, rows, curves, references, tuple(sets), list(cells), summary, maximises)
+    return Report(against, rows, curves, references, tuple(sets), list(cells), summary, measure)
 
 
-def _reference(named: NamedSet, cells: Sequence[Cell]) -> Reference:
+def _reference(named: NamedSet, cells: Sequence[Cell], measure: Measure) -> Reference:
     """The best known costs, if there is one for every instance; otherwise the best that was found here."""
     if (known := named.known) is not None:
         return Reference(named.known_from or "best known values", known)
     complete = [cell.costs.min(0) for cell in cells if not cell.failures]
-    return Reference(BEST_FOUND, np.min(complete, axis=0) if complete else np.full(len(named), nan))
+    return Reference(BEST_FOUND.format(measure.kind), np.min(complete, axis=0) if complete else np.full(len(named), nan))
 
 
 def _summary(cells: Sequence[Cell], references: dict[str, Reference], against: str) -> list[Row]:
@@ -146,7 +141,7 @@ def _summary(cells: Sequence[Cell], references: dict[str, Reference], against: s
         by_method.setdefault(cell.method, []).append(cell)
     pooled = {method: _pooled(mine) for method, mine in by_method.items()}
     reference = Reference("", np.concatenate([reference.costs for reference in references.values()]))
-    return [replace(_row(cell, reference, pooled[against]), cost=nan) for cell in pooled.values()]
+    return [replace(_row(cell, reference, pooled[against], Measure()), cost=nan) for cell in pooled.values()]
 
 
 def _pooled(cells: Sequence[Cell]) -> Cell:
@@ -156,7 +151,7 @@ def _pooled(cells: Sequence[Cell]) -> Cell:
     return Cell(ALL_SETS, cells[0].method, results, [failure for cell in cells for failure in cell.failures])
 
 
-def _row(cell: Cell, reference: Reference, compared: Cell) -> Row:
+def _row(cell: Cell, reference: Reference, compared: Cell, measure: Measure) -> Row:
     repeats, count = len(cell.results), len(reference.costs)
     if cell.failures:
         failure = f"no answer to {len(cell.failures)} of {repeats * count}: {cell.failures[0]}"
@@ -171,7 +166,7 @@ def _row(cell: Cell, reference: Reference, compared: Cell) -> Row:
         cell.method,
         count,
         repeats,
-        float(cell.costs.mean()),
+        measure.shown(-float(cell.costs.mean())),
         bootstrap_mean(own.mean(0)),
         standard_error(own.mean(1)),
         difference,

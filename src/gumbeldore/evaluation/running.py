@@ -120,7 +120,7 @@ class Evaluation:
     def report(self, against: str | None = None) -> Report:
         """The table, once everything is answered; differences are to the method of that name, or to the first."""
         cells = [self._cell(named, method) for named in self.sets for method in self.methods]
-        return report(self.kit.cost, self.sets, cells, against, self.kit.maximises)
+        return report(self.kit.measure, self.sets, cells, against)
 
     def _seeds(self, method: Method) -> tuple[int, ...]:
         return self.seeds if method.random else (0,)

@@ -13,7 +13,7 @@ from gumbeldore.evaluation.report import ALL_SETS, Report, Row
 from gumbeldore.evaluation.statistics import Estimate
 from gumbeldore.files import write_atomically
 
-HEADINGS = ("method", "mean cost", "gap in % (95 % interval)", "difference in % (95 % interval)", "seconds", "evaluations")
+_FIGURES = ("gap in % (95 % interval)", "difference in % (95 % interval)", "seconds", "evaluations")
 _NOTHING = "-"
 
 
@@ -42,7 +42,7 @@ def _record(row: Row, report: Report) -> dict[str, Any]:
         "method": row.method,
         "instances": row.instances,
         "repeats": row.repeats,
-        "mean_cost": report.shown(row.cost),
+        "mean_cost": row.cost,
         "gap": row.gap.mean,
         "gap_low": row.gap.low,
         "gap_high": row.gap.high,
@@ -67,7 +67,8 @@ def _table_json(report: Report) -> dict[str, Any]:
     ]
     return {
         "format": "gumbeldore-evaluation-1",
-        "cost": report.cost,
+        "cost": report.measure.name,
+        "maximises": report.measure.maximises,
         "against": report.against,
         "references": {name: reference.source for name, reference in report.references.items()},
         "rows": [_record(row, report) for rows in report.tables.values() for row in rows],
@@ -93,8 +94,8 @@ def _answers_csv(report: Report) -> str:
                         "instance": named.instances[index].name or index,
                         "method": cell.method,
                         "repeat": repeat,
-                        "cost": report.shown(result.cost),
-                        "reference": report.shown(float(reference[index])),
+                        "cost": report.measure.shown(-result.cost),
+                        "reference": report.measure.shown(-float(reference[index])),
                         "seconds": result.seconds,
                         "evaluations": result.evaluations,
                     }
@@ -125,7 +126,8 @@ def _table_markdown(report: Report) -> str:
     """A section for each set, and one for all of them."""
     parts = []
     for name, rows in report.tables.items():
-        lines = ["| " + " | ".join(HEADINGS) + " |", "|---" + "|---:" * (len(HEADINGS) - 1) + "|"]
+        heads = headings(report)
+        lines = ["| " + " | ".join(heads) + " |", "|---" + "|---:" * (len(heads) - 1) + "|"]
         lines += ["| " + " | ".join(text.replace("|", "\\|") for text in shown(row, report)) + " |" for row in rows]
         parts.append("\n".join([f"## {name}", "", caption(name, report), "", *lines]))
     return "\n\n".join(parts) + "\n"
@@ -136,18 +138,23 @@ def caption(name: str, report: Report) -> str:
     rows = report.tables[name]
     repeats = max(row.repeats for row in rows)
     again = f", {repeats} repeats (± standard error over them)" if repeats > 1 else ""
-    costs = "" if name == ALL_SETS else f" cost: {report.cost};"
+    costs = "" if name == ALL_SETS else f" {report.measure.kind}: {report.measure.name};"
     count = f"{rows[0].instances} instance{'s' if rows[0].instances > 1 else ''}"
     return f"{count}{again}; gap to {report.source(name)};{costs} difference of gaps to {report.against}."
 
 
+def headings(report: Report) -> tuple[str, ...]:
+    """What stands above the columns."""
+    return ("method", f"mean {report.measure.kind}", *_FIGURES)
+
+
 def shown(row: Row, report: Report) -> tuple[str, ...]:
-    """A row's texts under `HEADINGS`."""
+    """A row's texts under the headings."""
     if row.failure:
-        return (row.method, row.failure, *[""] * (len(HEADINGS) - 2))
+        return (row.method, row.failure, *[""] * len(_FIGURES))
     return (
         row.method,
-        _cost(report.shown(row.cost)),
+        _cost(row.cost),
         _percent(row.gap, error=row.gap_error),
         _NOTHING if row.method == report.against else _percent(row.difference, "+"),
         f"{row.seconds:.3f}" if row.seconds >= 0.001 else "< 0.001",

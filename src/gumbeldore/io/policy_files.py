@@ -21,6 +21,7 @@ from gumbeldore.policy import Network
 
 _FORMAT = "gumbeldore-1"
 POLICY = "policy.safetensors"  # what the file is called in the folder of a run
+NAMES = 255  # a file's name is no longer
 HASH = "sha256"  # in the header: of the file as it is without this entry
 
 
@@ -37,7 +38,8 @@ def save_policy(path: str | Path, policy: Network, **metadata: str) -> None:
 
 
 def load_policy(path: str | Path, policy_class: type[Network] | None = None) -> Network:
-    """The policy saved by `save_policy`. Pass `policy_class` for a class of your own."""
+    """The policy saved by `save_policy`, in the folder of a run, or one that ships, by its name. Pass `policy_class` for a class of your own."""
+    path = policy_file(path)
     weights, header = read_weights(path)
     name = header.get("policy", "")
     network = policy_class or finding.policy_class(name)
@@ -98,14 +100,28 @@ def _put_weights(policy: Network, weights: Mapping[str, torch.Tensor], path: str
 
 
 def policy_file(named: str | Path) -> Path:
-    """A file, or the one in the folder of a run."""
+    """A file, the one in the folder of a run, or one that ships, by its name."""
+    if is_a_name(named):
+        folders = (kit.policies for kit in finding.all_kits() if kit.policies is not None)
+        files = (folder / f"{named}.safetensors" for folder in folders)
+        return next((file for file in files if file.is_file()), Path(named))
     return Path(named) / POLICY if Path(named).is_dir() else Path(named)
+
+
+def is_a_name(named: str | Path) -> bool:
+    """Of a policy that ships: one word that is no file."""
+    path = Path(named)
+    if "\0" in str(named) or len(path.name) > NAMES:
+        return False
+    return not path.exists() and path.name == str(named) and not path.suffix
 
 
 def read_weights(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """Tensors and header of a policy file."""
     if not Path(path).is_file():
-        raise CheckpointError(f"There is no policy file {path}. Train one with `gumbeldore train`, or check the path.")
+        raise CheckpointError(
+            f"There is no policy file {path}. Train one with `gumbeldore train`, or check the path; `gumbeldore policies` lists those that ship."
+        )
     try:
         content = Path(path).read_bytes()
         weights = load(content)

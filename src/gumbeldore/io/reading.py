@@ -6,6 +6,7 @@ kit, instances = read_file("berlin52.tsp")
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from gumbeldore.io.instance_files import named_problem, read_instances
 from gumbeldore.io.text import HEAD, decoded, read_text
 from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.kit import Export, Format, Instance, Kit
-from gumbeldore.kits.registry import all_kits
+from gumbeldore.kits.registry import BUILT_IN, all_kits
 
 SETS, ENDING = b"PK\x03\x04", ".npz"
 """How sets of ours begin, and how their names end."""
@@ -30,9 +31,25 @@ def read_file(path: str | Path, kit: Kit | None = None) -> tuple[Kit, list[Insta
     kits = [kit] if kit is not None else list(all_kits())
     if head.startswith(SETS):
         return _read_set(path, kits)
-    chosen, form = _choose(path, head, kits)
-    given = form.read(path)
+    chosen, given = _read(path, head, kits) if kit is None else _read_as(path, *_choose(path, head, kits))
     return chosen, [_with_solution(chosen, path, given[0])] if len(given) == 1 else given
+
+
+def _read(path: Path, head: bytes, kits: list[Kit]) -> tuple[Kit, list[Instance]]:
+    """What nobody has named the problem of. If it is not what it looks like, it may be of a kit that somebody has installed."""
+    kit, form = _choose(path, head, kits)
+    try:
+        return _read_as(path, kit, form)
+    except FormatError as error:
+        for other, another in _claiming(head, [each for each in kits if each.name not in BUILT_IN and each is not kit]):
+            with suppress(FormatError):
+                return _read_as(path, other, another)
+        hint = f"It was read as {form.name} ({kit.name}); if it is something else, say so: --problem NAME, or file.py:KIT."
+        raise FormatError(f"{error} {hint}") from error
+
+
+def _read_as(path: Path, kit: Kit, form: Format) -> tuple[Kit, list[Instance]]:
+    return kit, form.read(path)
 
 
 def instance_files(folder: Path, kit: Kit | None = None) -> tuple[list[Path], list[Path]]:
@@ -77,18 +94,22 @@ def _claiming(head: bytes, kits: list[Kit]) -> Iterator[tuple[Kit, Format]]:
 
 
 def _choose(path: Path, head: bytes, kits: list[Kit]) -> tuple[Kit, Format]:
-    """The format that claims the content; if there are none or several, the ending of the name decides."""
+    """The format that claims the content; if there are none or several, the ending of the name decides. Of no format is what none claims, if its
+    ending is that of several."""
     claiming = list(_claiming(head, kits))
     possible = claiming or [(kit, form) for kit in kits for form in kit.formats]
     usual = [(kit, form) for kit, form in possible if path.suffix.lower() in form.suffixes]
-    if usual or claiming:
+    if claiming or len({kit.name for kit, _ in usual}) == 1:
         return (usual or claiming)[0]
     if decoded(head, len(head) < HEAD) is None:
         raise FormatError(f"{path} is neither a text file nor one of numpy's.")
     if any(path.name.lower().endswith(export.suffix) for kit in kits for export in kit.exports.values()):
         raise FormatError(f"{path} is a solution. Name the file of its instance.")
     names = ", ".join(f"{form.name} ({kit.name})" for kit in kits for form in kit.formats)
-    raise FormatError(f"{path} is in no known format of {' or '.join(kit.name for kit in kits)}: {names or 'there are none'}.")
+    hint = " One of a kit of your own: --problem file.py:KIT." if len(kits) > 1 else ""
+    raise FormatError(
+        f"{path} is in no known format of {' or '.join(kit.name for kit in kits)}: {names or 'there are none'}.{hint}"
+    )
 
 
 def _read_set(path: Path, kits: list[Kit]) -> tuple[Kit, list[Instance]]:

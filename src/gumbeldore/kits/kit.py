@@ -22,6 +22,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.baselines import Baseline
 from gumbeldore.kits.improving import LocalSearch
 from gumbeldore.kits.instances import Arrays, InstanceSchema, InstanceSet
+from gumbeldore.kits.measure import Measure
 from gumbeldore.kits.published import PublishedData, PublishedNetwork
 from gumbeldore.kits.solver import Limit, Solver
 from gumbeldore.kits.verdict import Verdict
@@ -223,6 +224,11 @@ class Kit:
     def usual_problem(self) -> Problem[Any]:
         """The problem with its usual settings."""
         return built(self.problem)
+
+    @property
+    def measure(self) -> Measure:
+        """How objectives are shown."""
+        return Measure(self.cost, self.maximises)
 
     def need(self, what: str, field: str) -> Any:
         """One of the optional fields, or a one-line error that says what the kit lacks."""

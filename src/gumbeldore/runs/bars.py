@@ -16,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gumbeldore.kits.measure import Measure
 from gumbeldore.training.algorithm import Epoch
 from gumbeldore.training.state import Progress as Event
 
@@ -38,7 +39,9 @@ class Share:
 
 
 @contextmanager
-def bars(console: Console, epochs: int, done: int, *, sampling: bool) -> Iterator[Callable[[Event | Epoch], None]]:
+def bars(
+    console: Console, epochs: int, done: int, measure: Measure, *, sampling: bool
+) -> Iterator[Callable[[Event | Epoch], None]]:
     """Two live bars; the upper one moves within an epoch, so that the time left is known from the first seconds."""
     columns = (
         TextColumn("{task.description}"),
@@ -60,7 +63,7 @@ def bars(console: Console, epochs: int, done: int, *, sampling: bool) -> Iterato
             if event.epoch > done:  # before the first epoch the initial policy is judged
                 progress.update(overall, completed=event.epoch - 1 + share.of(event))
             _restart_when_new(progress, phase, event.phase)
-            value = event.value if event.phase == "training" else -event.value
+            value = event.value if event.phase == "training" else measure.shown(event.value)
             note = f"{_LABELS[event.phase]} {value:.4f}"
             progress.update(phase, description=event.phase, completed=event.done, total=event.total, note=note)
 

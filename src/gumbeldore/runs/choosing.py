@@ -9,7 +9,7 @@ from typing import Any
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.io.instance_files import read_instances
-from gumbeldore.io.policy_files import config_of, read_weights
+from gumbeldore.io.policy_files import config_of, policy_file, read_weights
 from gumbeldore.kits.instances import InstanceSet, largest
 from gumbeldore.runs.folder import INSTANCES, INSTANCES_HASH, LABELS, LABELS_HASH, START, START_HASH, RunFolder
 from gumbeldore.runs.own_instances import Own, OwnInstances
@@ -43,7 +43,7 @@ def chosen(
     record = _record(entry, folder, changes, resume)
     if LABELS in record.content:
         raise SettingsError(f"{folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`.")
-    start = record.start if start is None and not resume else start
+    start = _weights(start, record, resume)
     content = {name: value for name, value in record.content.items() if name not in (INSTANCES, INSTANCES_HASH)}
     own = _own_instances(entry, instances, record.content)
     if record.complete:
@@ -80,7 +80,7 @@ def chosen_with_labels(
     files = list(labels) or _named_labels(record.content)
     content = {name: value for name, value in record.content.items() if name not in (LABELS, LABELS_HASH)}
     found = {path: read_instances(path, entry.instances) for path in files}
-    start = record.start if start is None and not resume else start
+    start = _weights(start, record, resume)
     if record.complete:
         return Choice(entry.recorded(content), start, found)
     sizes = {"problem": largest(found.values())} if found else {}
@@ -110,6 +110,13 @@ def _record(entry: Entry, folder: Path, changes: Mapping[str, Any] | Path | None
         same = not path.is_file() or file_hash(path) == digest
         require(same, f"{path}, from whose weights the run began, has changed since. Name other weights with --from.")
     return _Record(content, name is not None, path)
+
+
+def _weights(start: Path | None, record: _Record, resume: bool) -> Path | None:
+    """The file of weights to begin with, if there are to be some: a named one, or that of the run that is repeated."""
+    if start is None:
+        return None if resume else record.start
+    return policy_file(start)
 
 
 def _sizes_of(start: Path | None, entry: Entry) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gumbeldore.kits.measure import Measure
 from gumbeldore.runs.durations import duration
 from gumbeldore.runs.evaluations import evaluation_section
 from gumbeldore.runs.folders import Found, Line, RunRecord, flat, seconds_of
@@ -11,20 +12,21 @@ from gumbeldore.runs.page import Cell, Chart, Curve, Gallery, Picture, Point, Se
 
 _MISSING = "(none)"
 _CURVES = (
-    ("validation", -1, "Greedy {cost} on validation instances"),
-    ("sampled", -1, "{cost} of the solutions learnt from"),
+    ("validation", None, "Greedy {cost} on validation instances"),
+    ("sampled", None, "{cost} of the solutions learnt from"),
     ("loss", 1, "Loss (next-action cross-entropy)"),
     ("seconds", 1, "Seconds per epoch"),
     ("learning_rate", 1, "Learning rate"),
 )
+"""What is drawn, its sign (None: that of the objective), and the title."""
 
 
-def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[str, Sequence[Picture]]) -> list[Section]:
-    """The parts of a report. `costs` names the cost of a problem, `drawn` are pictures by the name of a folder."""
+def sections(found: Sequence[Found], measures: Mapping[str, Measure], drawn: Mapping[str, Sequence[Picture]]) -> list[Section]:
+    """The parts of a report. `measures` say what objectives are, by problem; `drawn` are pictures by the name of a folder."""
     runs = {each.name: each.run for each in found if each.run is not None}
     parts = [
         Section("Runs", tables=[_overview(runs)] if runs else []),
-        *(_curves(problem, costs.get(problem, "cost"), runs) for problem in sorted({run.problem for run in runs.values()})),
+        *(_curves(problem, measures.get(problem), runs) for problem in sorted({run.problem for run in runs.values()})),
         evaluation_section({each.name: each.results for each in found if each.results}),
         Section("Solved instances", tables=[_solved(found)] if any(each.costs for each in found) else []),
         Section(
@@ -39,7 +41,7 @@ def sections(found: Sequence[Found], costs: Mapping[str, str], drawn: Mapping[st
 
 def _overview(runs: Mapping[str, RunRecord]) -> Table:
     """One row per run."""
-    head = ("run", "problem", "state", "epochs", "best greedy cost", "in epoch", "last loss", "time", "time per epoch")
+    head = ("run", "problem", "state", "epochs", "best greedy", "in epoch", "last loss", "time", "time per epoch")
     return Table(head, [_row(name, run) for name, run in runs.items()])
 
 
@@ -52,7 +54,7 @@ def _row(name: str, run: RunRecord) -> tuple[Cell, ...]:
         Cell(run.problem),
         Cell(run.state),
         Cell(f"{run.epochs} of {run.planned or '?'}", run.epochs),
-        _number(None if value is None else -value),
+        _number(None if value is None else run.measure.shown(value)),
         _number(best.get("epoch"), "g"),
         _number(last.get("loss")),
         Cell(duration(run.seconds), run.seconds),
@@ -64,9 +66,10 @@ def _number(value: float | None, form: str = ".4f") -> Cell:
     return Cell("") if value is None else Cell(f"{value:{form}}", value)
 
 
-def _curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
+def _curves(problem: str, measure: Measure | None, runs: Mapping[str, RunRecord]) -> Section:
     """The curves of all runs of one problem, over epochs or over the time that training took."""
     mine = {name: run for name, run in runs.items() if run.problem == problem}
+    measure = measure or next(iter(mine.values())).measure
     long = max(run.seconds for run in mine.values()) > 2 * 3600
     unit, seconds = ("hours", 3600.0) if long else ("minutes", 60.0)
     charts = []
@@ -74,10 +77,10 @@ def _curves(problem: str, cost: str, runs: Mapping[str, RunRecord]) -> Section:
         lines = [
             Curve(label, number, points)
             for number, (label, run) in enumerate(mine.items())
-            if (points := _points(run.metrics, name, sign, seconds))
+            if (points := _points(run.metrics, name, sign or measure.sign, seconds))
         ]
         if lines and not (name == "learning_rate" and all(_constant(line) for line in lines)):
-            text = title.format(cost=cost)
+            text = title.format(cost=measure.name)
             charts.append(Chart(text[0].upper() + text[1:], ("epoch", unit), lines))
     hint = "Hover or touch for values, drag to zoom, double-click to see all, click a name to hide it."
     return Section(f"Curves: {problem}", hint if charts else "", charts)
@@ -106,7 +109,7 @@ def _solved(found: Sequence[Found]) -> Table:
             mean = sum(costs) / len(costs)
             figures = tuple(_number(value) for value in (mean, min(costs), max(costs)))
             rows.append((Cell(each.name), Cell(str(len(costs)), len(costs)), *figures))
-    return Table(("folder", "instances", "mean cost", "least", "largest"), rows)
+    return Table(("folder", "instances", "mean", "least", "largest"), rows)
 
 
 def _pictures(found: Found, drawn: Sequence[Picture]) -> Gallery:

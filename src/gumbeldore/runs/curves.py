@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumbeldore.figure import saved_figure
+from gumbeldore.kits.measure import COST, Measure
 
 POINTS = 1000
 """A curve has at most so many, more than its panel has pixels in a row. With more epochs a point is the mean of several."""
@@ -54,8 +55,8 @@ class Curves:
             self._next = []
 
 
-def plot_training(path: str | Path, metrics: Iterable[Mapping[str, Any]], cost: str = "cost") -> None:
-    """Loss, and the sampled and greedy objective as a cost (smaller is better), by epoch; dots mark improvements,
+def plot_training(path: str | Path, metrics: Iterable[Mapping[str, Any]], measure: Measure = COST) -> None:
+    """Loss, and the sampled and greedy cost or value, by epoch; dots mark improvements,
     dotted lines the stages of a curriculum."""
     curves = Curves.of(metrics)
     if not curves.points:
@@ -65,10 +66,12 @@ def plot_training(path: str | Path, metrics: Iterable[Mapping[str, Any]], cost: 
         left.plot(epochs, losses, color="tab:blue")
         left.set(title="Loss (next-action cross-entropy)", xlabel="epoch")
         for values in sampled:  # none in supervised training
-            right.plot(epochs, [-value for value in values], color="tab:orange", label="best sampled (training)")
-        right.plot(epochs, [-value for value in validations], color="tab:green", label="greedy (validation)")
-        right.scatter([epoch for epoch, _ in curves.better], [-value for _, value in curves.better], s=14, color="tab:green")
-        right.set(title=f"Mean {cost}", xlabel="epoch")
+            right.plot(epochs, [measure.shown(value) for value in values], color="tab:orange", label="best sampled (training)")
+        right.plot(epochs, [measure.shown(value) for value in validations], color="tab:green", label="greedy (validation)")
+        right.scatter(
+            [epoch for epoch, _ in curves.better], [measure.shown(value) for _, value in curves.better], s=14, color="tab:green"
+        )
+        right.set(title=f"Mean {measure.name}", xlabel="epoch")
         right.legend()
         for panel in (left, right):
             panel.grid(alpha=0.3)

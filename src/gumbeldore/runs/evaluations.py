@@ -8,7 +8,7 @@ from typing import Any
 from gumbeldore.runs.folders import finite
 from gumbeldore.runs.page import Cell, Chart, Curve, Point, Section, Table
 
-_HEAD = ("method", "mean cost", "gap", "95 % interval", "difference", "seconds", "evaluations", "instances")
+_HEAD = ("method", "mean", "gap", "95 % interval", "difference", "seconds", "evaluations", "instances")
 
 
 def evaluation_section(results: Mapping[str, dict[str, Any]]) -> Section:

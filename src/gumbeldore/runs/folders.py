@@ -11,6 +11,7 @@ from typing import Any
 
 from gumbeldore.errors import FormatError
 from gumbeldore.files import epochs_in
+from gumbeldore.kits.measure import Measure
 from gumbeldore.runs.pulse import FILE, Pulse, read_pulse
 
 SETTINGS, METRICS, ENVIRONMENT, PLOT = "settings.json", "metrics.jsonl", "environment.json", "training.png"
@@ -35,6 +36,11 @@ class RunRecord:
     @property
     def problem(self) -> str:
         return str(self.settings.get("problem_name", "?"))
+
+    @property
+    def measure(self) -> Measure:
+        """What its objectives are; those of older versions are costs."""
+        return Measure() if self.pulse is None else self.pulse.measure
 
     @property
     def epochs(self) -> int:

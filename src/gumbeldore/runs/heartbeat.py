@@ -15,6 +15,7 @@ from typing import Self
 
 from gumbeldore.errors import GumbeldoreError
 from gumbeldore.files import write_atomically
+from gumbeldore.kits.measure import COST, Measure
 from gumbeldore.runs import process_info as processes
 from gumbeldore.runs.pulse import FILE, Pulse
 from gumbeldore.training.algorithm import Epoch
@@ -35,7 +36,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self, folder: Path, epochs: int, done: int = 0, clock: Callable[[], float] = time.time, cost: str = "cost"
+        self, folder: Path, epochs: int, done: int = 0, clock: Callable[[], float] = time.time, measure: Measure = COST
     ) -> None:
         self.path, self.clock = folder / FILE, clock
         now, pid = clock(), os.getpid()
@@ -54,7 +55,8 @@ class Heartbeat:
             began=now,
             epoch_began=now,
             written=0.0,
-            cost=cost,
+            cost=measure.name,
+            maximises=measure.maximises,
         )
         self._last = self._phase_began = now
 

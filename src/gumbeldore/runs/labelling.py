@@ -7,7 +7,7 @@ written and the journal is removed. The same command after a crash or Ctrl-C goe
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict
 from functools import partial
@@ -71,6 +71,10 @@ def label(
     if name == OWN:
         check_work(limit)  # before anything is written
     about = f"{name} {version(name)}, {limit} each"
+
+    def mean(journal: Journal) -> str:
+        return f"mean {kit.measure.kind} {kit.measure.shown(-journal.mean_cost):.4f}"
+
     with locked(out.parent, f".{out.name}.lock", gone_afterwards=True):
         journal = Journal(out.with_name(f"{out.name}.partial.jsonl"), instances, about)
         if journal.labels:
@@ -82,28 +86,26 @@ def label(
         work = in_processes(solve, todo, workers) if cluster is None else cluster.run(solve, todo)
         with closing(work):
             labels = ((index, _checked(kind, name, index, todo[index][1], solved)) for index, solved in work)
-            _keep(labels, journal, len(instances), console)
+            _keep(labels, journal, mean, console)
         finished = journal.finish(instances)
         write_instances(out, finished)
         journal.path.unlink()
     proved = sum(solved.optimal for solved in journal.labels.values())
-    console.print(
-        f"Wrote {out}: mean cost {journal.mean_cost:.4f}, {proved} of {len(instances)} proved optimal.", highlight=False
-    )
+    console.print(f"Wrote {out}: {mean(journal)}, {proved} of {len(instances)} proved optimal.", highlight=False)
     return finished
 
 
-def _keep(labels: Iterator[tuple[int, Solved]], journal: Journal, total: int, console: Console) -> None:
+def _keep(labels: Iterator[tuple[int, Solved]], journal: Journal, mean: Callable[[Journal], str], console: Console) -> None:
     """Puts labels into the journal as they come, with a bar."""
     try:
-        with counter(console, "labelling", len(journal.labels), total) as count:
+        with counter(console, "labelling", len(journal.labels), journal.count) as count:
             for index, solved in labels:
                 journal.add(index, solved)
-                count(len(journal.labels), f"mean cost {journal.mean_cost:.4f}")
+                count(len(journal.labels), mean(journal))
     except BaseException:
         if journal.labels:
             console.print(
-                f"Stopped: {len(journal.labels)} of {total} labels are kept in {journal.path}; the same command goes on.",
+                f"Stopped: {len(journal.labels)} of {journal.count} labels are kept in {journal.path}; the same command goes on.",
                 highlight=False,
             )
         raise
@@ -132,6 +134,7 @@ class Journal:
         self.path, self.solver = path, solver
         self.header = {"format": _JOURNAL, "problem": instances.kind.name, "instances": instances.digest, "solver": solver}
         self.labels: dict[int, Solved] = {}
+        self.count = len(instances)
         self.total = 0.0  # of the costs
         if path.exists():
             self._read(instances)

@@ -10,6 +10,7 @@ from typing import Any
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.instances import InstanceSchema
 from gumbeldore.kits.kit import Architecture, Kit
+from gumbeldore.kits.measure import Measure
 from gumbeldore.kits.names import BUILT_IN, kit_names, problem_names
 from gumbeldore.kits.registry import kit_at, kit_named
 from gumbeldore.policy import Network
@@ -61,8 +62,8 @@ class Entry:
         return ", ".join(filter(None, (self.kit.summary, self.architecture.summary)))
 
     @property
-    def cost(self) -> str:
-        return self.kit.cost
+    def measure(self) -> Measure:
+        return self.kit.measure
 
     @property
     def instances(self) -> InstanceSchema | None:

@@ -8,6 +8,7 @@ import platform
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from gumbeldore.kits.measure import Measure
 from gumbeldore.runs import process_info as processes
 
 FILE = "progress.json"
@@ -32,7 +33,12 @@ class Pulse:
     epoch_began: float
     written: float
     message: str = ""  # of the error that ended it
-    cost: str = "cost"  # what the validation is the negative of
+    cost: str = "cost"  # what the validation is the negative of ...
+    maximises: bool = False  # ... or, then, what it is
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(self.cost, self.maximises)
 
     @property
     def lives(self) -> bool | None:
@@ -49,6 +55,6 @@ def read_pulse(path: Path) -> Pulse | None:
         pulse = Pulse(**plain)
     except (OSError, ValueError, TypeError):
         return None
-    kinds = {"int": (int,), "float": (int, float), "str": (str,)}
+    kinds = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
     sound = all(isinstance(getattr(pulse, f.name), kinds[str(f.type)]) for f in fields(Pulse))
     return pulse if sound and all(math.isfinite(v) for v in plain.values() if isinstance(v, float)) else None

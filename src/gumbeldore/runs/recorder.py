@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from gumbeldore.errors import DiskFullError, GumbeldoreError
 from gumbeldore.io.policy_files import POLICY, save_policy
+from gumbeldore.kits.measure import Measure
 from gumbeldore.policy import Network
 from gumbeldore.runs.curves import plot_training
 from gumbeldore.runs.folder import DIVERGED, METRICS, PLOT, RUN, RunFolder
@@ -30,9 +31,15 @@ class Recorder:
     """The files of a run that goes on. `about` is the content of its settings.json."""
 
     def __init__(
-        self, folder: RunFolder, policy: Network, about: Mapping[str, Any], cost: str, console: Console, saved_epoch: int = 0
+        self,
+        folder: RunFolder,
+        policy: Network,
+        about: Mapping[str, Any],
+        measure: Measure,
+        console: Console,
+        saved_epoch: int = 0,
     ) -> None:
-        self.folder, self.about, self.cost, self.console = folder, about, cost, console
+        self.folder, self.about, self.measure, self.console = folder, about, measure, console
         self.saved_epoch = saved_epoch  # the last one that is safe
         self._policy = copy.deepcopy(policy).requires_grad_(False)
         self._policy_epoch: int | None = None  # of the weights in the policy file
@@ -67,7 +74,7 @@ class Recorder:
         if not now and time.monotonic() - self._drawn < _PLOT_SECONDS:
             return
         try:
-            plot_training(self.folder / PLOT, iterate_metrics(self.folder / METRICS), self.cost)
+            plot_training(self.folder / PLOT, iterate_metrics(self.folder / METRICS), self.measure)
         except DiskFullError as error:
             self.tell(str(error))
         self._drawn = time.monotonic()

@@ -40,9 +40,9 @@ def write_report(
     found = read_folders(folders)
     known = _entries(found, entries or {})
     drawn = {each.name: _drawn(each, known, solutions, seed, tell) for each in found}
-    costs = {name: entry.cost for name, entry in known.items()}
+    measures = {name: entry.measure for name, entry in known.items()}
     subtitle = f"gumbeldore {version('gumbeldore')}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
-    page = Page(_title(found), subtitle, sections(found, costs, drawn))
+    page = Page(_title(found), subtitle, sections(found, measures, drawn))
     write_atomically(out, lambda path: path.write_text(render(page), encoding="utf-8"))
     return out
 

@@ -34,9 +34,9 @@ def solved_pictures(run: RunRecord, entry: Entry, count: int, seed: int) -> list
     pictures = []
     for row in range(state.row_count):
         actions = [action for action in sampled.best_actions[row].tolist() if action >= 0]
-        costs = [0.0 - solutions.best_objective[row].item() for solutions in (sampled, greedy)]
-        title = f"{entry.cost} {costs[0]:.4g}"
-        caption = f"validation instance {row}: {entry.cost} {costs[0]:.4f} (greedy {costs[1]:.4f})"
+        costs = [entry.measure.shown(solutions.best_objective[row].item()) for solutions in (sampled, greedy)]
+        title = f"{entry.measure.name} {costs[0]:.4g}"
+        caption = f"validation instance {row}: {entry.measure.name} {costs[0]:.4f} (greedy {costs[1]:.4f})"
         pictures.append(Picture(_png(draw, row_arrays(state, row), actions, title), caption))
     return pictures
 

@@ -24,7 +24,7 @@ _HEIGHT = 8
 
 
 def summary(run: RunRecord, now: float) -> dict[str, Any]:
-    """What there is to say about a run, as plain data. Costs: smaller is better."""
+    """What there is to say about a run, as plain data. The best is a cost, or a value where the problem maximises."""
     pulse, best, last = run.pulse, run.best, run.metrics[-1] if run.metrics else None
     about: dict[str, Any] = {
         "folder": str(run.folder),
@@ -34,7 +34,7 @@ def summary(run: RunRecord, now: float) -> dict[str, Any]:
         "planned": run.planned,
         "seconds": round(run.seconds, 1),
         "seconds_left": run.seconds_left(now),
-        "best": None if best is None else -(best["validation"] or 0.0),
+        "best": None if best is None else run.measure.shown(best["validation"] or 0.0),
         "best_epoch": None if best is None else best["epoch"],
         "loss": None if last is None else last["loss"],
     }
@@ -57,15 +57,14 @@ def picture(folders: Sequence[Path], console: Console) -> Group:
 
 
 def _run(run: RunRecord, now: float, console: Console) -> list[Any]:
-    cost = run.pulse.cost if run.pulse is not None else "cost"
     head = f"[bold]{escape(str(run.folder))}[/]  {escape(run.problem)}  [{_COLOURS[run.state]}]{run.state}[/]"
     facts = Table.grid(padding=(0, 2))
-    for name, value in _facts(run, now, cost):
+    for name, value in _facts(run, now):
         facts.add_row(name, value)
-    return [Text.from_markup(head), facts, *_curves(run, cost, console)]
+    return [Text.from_markup(head), facts, *_curves(run, console)]
 
 
-def _facts(run: RunRecord, now: float, cost: str) -> list[tuple[str, Any]]:
+def _facts(run: RunRecord, now: float) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [("epochs", f"{run.epochs} of {run.planned or '?'} finished in {duration(run.seconds)}")]
     if run.state == "running":
         facts += _live(run, now)
@@ -76,7 +75,8 @@ def _facts(run: RunRecord, now: float, cost: str) -> list[tuple[str, Any]]:
     if run.state == "failed" and run.pulse is not None:
         facts.append(("error", escape(run.pulse.message)))
     if run.best is not None:
-        facts.append((f"best {cost}", f"{-(run.best['validation'] or 0):.4f} (greedy, epoch {run.best['epoch']:g})"))
+        best = run.measure.shown(run.best["validation"] or 0.0)
+        facts.append((f"best {run.measure.name}", f"{best:.4f} (greedy, epoch {run.best['epoch']:g})"))
     if run.metrics and (loss := run.metrics[-1]["loss"]) is not None:
         facts.append(("last epoch", f"loss {loss:.4f}, {duration(seconds_of(run.metrics[-1]))}"))
     return facts
@@ -106,13 +106,14 @@ def _ago(run: RunRecord, now: float) -> str:
     return f"{duration(now - run.pulse.written)} ago"
 
 
-def _curves(run: RunRecord, cost: str, console: Console) -> list[Text]:
+def _curves(run: RunRecord, console: Console) -> list[Text]:
     """Costs on the left, the loss on the right; one below the other where the terminal is narrow."""
     wide = console.width >= 100
     width = min(console.width // 2 - 2 if wide else console.width, 72)
     plain = not console.encoding.startswith("utf")
+    sign, name = run.measure.sign, run.measure.name
     costs = chart(
-        {f"{cost}: greedy": _curve(run, "validation", -1), "sampled": _curve(run, "sampled", -1)}, width, _HEIGHT, plain
+        {f"{name}: greedy": _curve(run, "validation", sign), "sampled": _curve(run, "sampled", sign)}, width, _HEIGHT, plain
     )
     loss = chart({"loss": _curve(run, "loss", 1)}, width, _HEIGHT, plain)
     if not wide or not costs or not loss:

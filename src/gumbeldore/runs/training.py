@@ -72,7 +72,7 @@ class Session:
             run.load()  # says so, before anything is made
         with run.reserved():
             saved = self._opened(plain)
-            recorder = Recorder(run, policy, plain, self.entry.cost, options.console, saved["epoch"] if saved else 0)
+            recorder = Recorder(run, policy, plain, self.entry.measure, options.console, saved["epoch"] if saved else 0)
             self._introduce(policy)
             try:
                 ranks().told((saved, policy.state_dict()))
@@ -169,11 +169,11 @@ class Session:
         if done >= epochs:
             events = iter(())  # without starting workers
         with (
-            bars(options.console, epochs, done, sampling=self.labels is None) as show,
-            Heartbeat(recorder.folder.path, epochs, done, cost=self.entry.cost) as beat,
+            bars(options.console, epochs, done, self.entry.measure, sampling=self.labels is None) as show,
+            Heartbeat(recorder.folder.path, epochs, done, measure=self.entry.measure) as beat,
             board(recorder.folder.path, done, options.tensorboard) as log,
         ):
-            news = News(settings, options.console, sampling=self.labels is None)
+            news = News(settings, options.console, self.entry.measure, sampling=self.labels is None)
             for number, event in enumerate(events):
                 if number == 0:
                     recorder.begin(saved, environment(seeds, options.place, options.pool))

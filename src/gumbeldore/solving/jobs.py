@@ -22,6 +22,9 @@ from gumbeldore.search.samplers import Sampler
 LARGE, NEAREST = 300, 100
 """From so many steps on, a policy's routes go on only to one of so many nearest nodes, unless told otherwise."""
 
+ROUNDING = 1e-9
+"""A smaller gap is none."""
+
 TOGETHER, ALONE = 16, 64
 """At most so many instances are one piece of work for a process, and where there is one process only."""
 
@@ -62,12 +65,15 @@ class Job:
 
     def shown(self, cost: float) -> float:
         """As a user sees it: a value, where the problem maximises, is positive."""
-        return plain(-cost) if self.kit.maximises else cost
+        return self.kit.measure.shown(-cost)
 
     def gap(self, cost: float) -> float | None:
         """How much worse than the best that is known, as a part of it."""
         known = self.given.known
-        return None if not known else (cost - known) / abs(known)
+        if not known:
+            return None
+        more = (cost - known) / abs(known)
+        return more if abs(more) > ROUNDING else 0.0
 
     @cached_property
     def digest(self) -> str:

@@ -10,16 +10,13 @@ from typing import Any
 from torch import Tensor
 
 from gumbeldore.errors import CheckpointError, GumbeldoreError, SettingsError
-from gumbeldore.io.policy_files import load_policy, policy_file, read_weights
+from gumbeldore.io.policy_files import is_a_name, load_policy, policy_file, read_weights
 from gumbeldore.io.shipped import choose, shipped
 from gumbeldore.kits import registry as finding
 from gumbeldore.kits.kit import Architecture, Kit
 from gumbeldore.policy import Network, Policy
 from gumbeldore.solving.effort import Effort
 from gumbeldore.solving.jobs import Job
-
-_NAMES = 255
-"""A file's name is no longer."""
 
 
 def policy_for(kit: Kit, named: str | Path | None = None, architecture: Architecture | None = None) -> Network:
@@ -95,14 +92,6 @@ class Function:
 def as_policy(policy: Policy[Any] | Callable[[Any], Tensor]) -> Policy[Any]:
     """What has `prepare` as it is; any other function of a state as a policy."""
     return policy if isinstance(policy, Policy) else Function(policy)
-
-
-def is_a_name(named: str | Path) -> bool:
-    """Of a policy that ships: one word that is no file."""
-    path = Path(named)
-    if "\0" in str(named) or len(path.name) > _NAMES:
-        return False
-    return not path.exists() and path.name == str(named) and not path.suffix
 
 
 def _networks(kit: str) -> list[str]:
