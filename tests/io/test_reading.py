@@ -194,6 +194,8 @@ class TestSets:
         ("a.tsp", b"\x00\x01\x02" * 10, "is not a text file"),
         ("a", b"\x7fELF\x00\x00", "neither a text file nor one of numpy's"),
         ("a.xyz", b"hello world\n", "in no known format"),
+        ("a.txt", b"Dear diary,\nnothing happened.\n", "in no known format .* --problem file.py:KIT"),
+        ("a.txt", b"3 4\n1 2 3\n", r"It was read as job shop text \(jssp\); if it is something else, say so: --problem NAME"),
         ("a.sol", b"Route #1: 1\n", "is a solution. Name the file of its instance"),
         ("a.npz", b"PK\x03\x04abc", "cannot be read as an .npz file"),
         ("a.npy", b"\x93NUMPY\x01\x00\x01\x00(", "cannot be read as a .npy file"),

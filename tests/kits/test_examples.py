@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from itertools import permutations
 from pathlib import Path
@@ -199,3 +201,23 @@ def test_an_entry_point_makes_their_names_known(tmp_path, monkeypatch):
     policy = ["--policy", str(run / "orienteering/policy.safetensors"), "--folder", str(tmp_path / "solved")]
     assert main(["solve", str(tmp_path / "two.txt"), *policy]) == 0  # whose file it is says its content
     assert (tmp_path / "solved/two.tour").read_text() == "0\n2\n"
+
+
+def test_values_of_a_problem_that_maximises_are_positive_wherever_they_are_shown(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    tiny = ["--training.epochs", "1", "--training.instances", "4", "--training.batches", "2", "--training.batch-size", "8"]
+    assert main(["train", ORIENTEERING, "--folder", "run", "--workers", "0", "--validation.instances", "4", *tiny]) == 0
+    assert main(["status", "run"]) == 0
+    assert main(["label", ORIENTEERING, "--count", "2", "--solver", "gumbeldore", "--work", "1", "--out", "labels.npz"]) == 0
+    compared = ["--random", "3", "--policies", "run", "--baselines", "prize-per-way", "--workers", "0"]
+    assert main(["evaluate", ORIENTEERING, *compared]) == 0
+    assert main(["report", "run", "runs/evaluate", "--out", "report.html", "--solutions", "0"]) == 0
+    shown = capsys.readouterr().out
+    for what in (r"before training  sampled \d", r"greedy \d", r"best prize +\d", r"mean value \d", r"prize-per-way +\d"):
+        assert re.search(what, shown), what
+    assert "gap to the best value found by any of these methods; value: prize" in shown
+    (row, *_) = json.loads(Path("runs/evaluate/table.json").read_text())["rows"]
+    assert row["mean_cost"] > 0
+    data = re.search(r'id="charts">(.*?)</script>', Path("report.html").read_text(), re.S).group(1)
+    assert all(point[-1] >= 0 for chart in json.loads(data)[:1] for curve in chart["curves"] for point in curve["points"])

@@ -11,9 +11,10 @@ from small_runs import SMALL, TINY, resumed
 
 import gumbeldore
 from gumbeldore.cli import main
-from gumbeldore.errors import SettingsError
+from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.problems import TSP
 from gumbeldore.problems.tsp.instances import TSPGenerator
+from gumbeldore.runs.folder import START
 from gumbeldore.runs.folders import read_run
 from gumbeldore.training.given import GivenInstances
 
@@ -73,3 +74,15 @@ def test_a_folder_without_instances_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SettingsError, match="holds no files of tsp instances"):
         gumbeldore.train("tsp", tmp_path / "run", instances=tmp_path / "empty")
+
+
+def test_a_policy_that_ships_goes_on_by_its_name(tmp_path):
+    folder = files(tmp_path / "mine")
+    shipped = gumbeldore.load_policy("tsp-small")
+    tiny = {"training": {"instances": 4, "batches": 1, "batch_size": 4}, "sampler": "gd:2x1", "workers": 0, "progress": False}
+    run = gumbeldore.train("tsp", tmp_path / "run", instances=folder, start="tsp-small", epochs=1, **tiny)
+    assert run.finish().config == shipped.config
+    assert run.record.settings[START].endswith("tsp-small.safetensors")
+    assert gumbeldore.load_policy(tmp_path / "run").config == shipped.config
+    with pytest.raises(CheckpointError, match="`gumbeldore policies` lists those that ship"):
+        gumbeldore.load_policy("tsp-smal")
