@@ -4,7 +4,7 @@ python benchmarks/reliability.py kills --count 20 --workers 0     kill -9 at ran
 python benchmarks/reliability.py damage --count 200               flipped bits, cut-off, empty and missing checkpoints
 python benchmarks/reliability.py full --disk DIR                  fill the (small) disk of DIR for a while during a training
 python benchmarks/reliability.py memory --minutes 60              resident memory of a training with tiny epochs
-python benchmarks/reliability.py trials --share 0.25 --count 2    wrong inputs, signals at random instants, odd terminals: a table
+python benchmarks/reliability.py trials --minutes 5               wrong inputs, signals at random instants, odd terminals: a table
 
 `memory` trains with the solutions of the last four epochs: the dataset of Algorithm 1, which grows until the validation improves, is
 what the method needs and not what is looked for. With --grows it counts, too.
@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from trials.running import signals, terminals, wrong_inputs
+from trials.running import run
 from trials.verdicts import table
 
 from gumbeldore.errors import CheckpointError
@@ -156,12 +156,11 @@ def _fill(path: Path) -> None:
         print("--- the disk is full now")
 
 
-def trials(where: Path, share: float, count: int, seed: int) -> None:
-    """A share of all wrong inputs, and every signal `count` times to every command; then the table."""
-    draw = random.Random(seed)
-    tallies = [*wrong_inputs(where, share, draw), *terminals(where), *signals(where, count, draw)]
-    print("\n" + table(tallies))
-    if any(tally.faults for tally in tallies):
+def trials(where: Path, journal: Path, minutes: float, count: int, seed: int, only: str) -> None:
+    """Wrong inputs, damaged files, odd terminals, and every signal `count` times to every command; then the table of all in the journal."""
+    verdicts = run(where, journal, count, seed, minutes, only)
+    print("\n" + table(verdicts))
+    if any(not verdict.fine for verdict in verdicts):
         raise SystemExit(1)
 
 
@@ -217,15 +216,23 @@ def main() -> None:
         "kills": ("count", "epochs", "workers", "seed"),
         "damage": ("count", "seed"),
         "full": ("disk", "epochs"),
-        "trials": ("share", "count", "seed"),
+        "trials": ("journal", "minutes", "count", "seed", "only"),
     }
-    defaults = {"count": 20, "epochs": 12, "workers": 0, "seed": 0, "minutes": 5.0, "share": 1.0, "disk": Path()}
+    defaults = {
+        "count": 20,
+        "epochs": 12,
+        "workers": 0,
+        "seed": 0,
+        "minutes": 5.0,
+        "only": "",
+        "disk": Path(),
+        "journal": Path("trials.jsonl"),
+    }
     for name, known in {**options, "memory": ("minutes", "workers")}.items():
         command = commands.add_parser(name)
         for option in known:
-            command.add_argument(
-                f"--{option}", type=type(defaults[option]) if option != "disk" else Path, default=defaults[option]
-            )
+            kind = Path if isinstance(defaults[option], Path) else type(defaults[option])
+            command.add_argument(f"--{option}", type=kind, default=defaults[option])
     commands.choices["memory"].add_argument(
         "--grows", action="store_true", help="the dataset grows until the validation improves"
     )

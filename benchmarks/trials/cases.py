@@ -19,11 +19,13 @@ TINY = [
 HUGE, BEYOND = "99999999999999", "1180591620717411303424"
 INSTANCES = ROOT / "tests/data/instances"
 FLOW_SHOP = str(ROOT / "examples/flow_shop.py")
+DAMAGED = "damaged"
+"""The folder of damaged files."""
 
 
 def wrong_values(folder: Path) -> Iterator[list[str]]:
     """Options with values that cannot be."""
-    train = ["train", "tsp", "--folder", str(folder / "run"), *TINY]
+    train = ["train", "tsp", "--folder", str(folder / "run"), "--training.epochs", "1", *TINY]
     numbers = ("0", "-1", HUGE, BEYOND, "1.5", "nan", "x", "")
     for option in (
         "epochs",
@@ -39,6 +41,7 @@ def wrong_values(folder: Path) -> Iterator[list[str]]:
     ):
         may = {"0"} if option in ("seed", "local-search", "relabel") else set()
         large = {HUGE} if option in ("epochs", "seed", "patience", "replay-window", "part-size", "batches") else set()
+        large |= {BEYOND} if option in ("epochs", "patience") else set()  # a training without an end
         yield from ([*train, f"--training.{option}", value] for value in numbers if value not in may | large)
     for option, values in {
         "training.learning-rate": ("0", "-1", "nan", "inf", "x"),
@@ -202,6 +205,42 @@ def wrong_kits(folder: Path) -> Iterator[list[str]]:
         assert before in good, name
         path = wrote(folder / f"kit_{name}.py", good.replace(before, after))
         yield ["check", f"{path}:KIT"]
+
+
+def damaged_files(folder: Path, draw: random.Random) -> Iterator[tuple[str, list[str]]]:
+    """Files that were whole: cut off, with flipped bits, with bytes put in or taken out, or with a piece of themselves twice."""
+    shipped = ROOT / "src/gumbeldore/problems/tsp/policies/tsp-small.safetensors"
+    sources = [INSTANCES / name for name in ("berlin52.tsp", "A-n32-k5.vrp", "ft06.txt", "ulysses16.tsp")]
+    sources += [shipped, _small_set(folder / DAMAGED / "set.npz")]
+    for source in sources:
+        content = source.read_bytes()
+        for number in range(12):
+            kind = ("cut off", "flipped", "put in", "taken out", "twice")[number % 5]
+            name = f"{number}-{kind.replace(' ', '-')}-{source.name}"
+            path = wrote(folder / DAMAGED / name, _damaged(content, kind, draw))
+            usual = ["info", path] if source == shipped else ["solve", path, "--time-limit", "0.2"]
+            yield f"{source.name} {kind} {number}", usual if source == shipped else [*usual, "--folder", str(folder / "solved")]
+
+
+def _small_set(path: Path) -> Path:
+    import numpy as np
+
+    points = np.random.RandomState(0).random_sample((2, 8, 2))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, format=np.array("gumbeldore-instances-1"), problem=np.array("tsp"), coordinates=points)
+    return path
+
+
+def _damaged(content: bytes, kind: str, draw: random.Random) -> bytes:
+    at = draw.randrange(len(content))
+    if kind == "cut off":
+        return content[:at]
+    if kind == "flipped":
+        return content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :]
+    length = draw.randrange(1, 40)
+    if kind == "put in":
+        return content[:at] + bytes(draw.randrange(256) for _ in range(length)) + content[at:]
+    return content[:at] + content[at + length :] if kind == "taken out" else content[: at + length] + content[at:]
 
 
 def stoppable(folder: Path) -> Iterator[list[str]]:

@@ -9,10 +9,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-HANG = 120.0
+from trials.warm import copied
+
+HANG = 180.0
 """Seconds after which a command hangs; a busy machine is slow."""
 
 LONG = 3
@@ -38,34 +40,45 @@ class Ended:
         """Of the error."""
         return [line for line in self.err.splitlines() if line.strip()]
 
+    def verdict(self, text: str, *, fine: bool = False) -> Verdict:
+        return Verdict("", "", text, fine, self.code, " / ".join(self.lines[-2:])[:300], round(self.seconds, 2))
 
-@dataclass
-class Tally:
-    """Verdicts on a group of trials, and the trials that went wrong."""
 
+@dataclass(frozen=True)
+class Verdict:
+    """On a trial, as it stands in the journal."""
+
+    group: str
     name: str
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    verdict: str
+    fine: bool
+    code: int | None
+    said: str
+    seconds: float
 
-    def add(self, ended: Ended, verdict: str, *, fine: bool) -> None:
-        self.counts[verdict] += 1
-        if not fine:
-            tail = " / ".join(ended.lines[-2:])
-            self.faults.append(f"{verdict} ({ended.code}): {' '.join(ended.arguments)}: {tail[:300]}")
+    def of(self, group: str, name: str) -> Verdict:
+        return replace(self, group=group, name=name)
 
-    @property
-    def total(self) -> int:
-        return self.counts.total()
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.code}, {self.seconds} s): {self.group}: {self.name}: {self.said}"
 
 
-def ended(arguments: Sequence[str], *, after: float | None = None, number: int = signal.SIGINT, **more: str) -> Ended:
-    """Runs the program `gumbeldore`; `after` so many seconds it gets a signal. `more` goes into its environment."""
-    command = [sys.executable, "-c", "import sys; from gumbeldore.cli import main; sys.exit(main())", *arguments]
+def ended(
+    arguments: Sequence[str], *, cold: bool = False, after: float | None = None, number: int = signal.SIGINT, **more: str
+) -> Ended:
+    """Runs the program `gumbeldore`; `after` so many seconds it gets a signal. `more` goes into its environment.
+
+    What is neither stopped nor about its start needs no new interpreter, unless it is to be `cold`.
+    """
+    if not cold:
+        return Ended(tuple(arguments), *copied(arguments, HANG))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **more}
     began = time.monotonic()
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
+        [sys.executable, "-m", "gumbeldore", *arguments],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True,
+    )  # fmt: skip
+    code: int | None = None
     try:
         if after is not None:
             try:
@@ -74,52 +87,73 @@ def ended(arguments: Sequence[str], *, after: float | None = None, number: int =
             except subprocess.TimeoutExpired:
                 process.send_signal(number)
         out, err = process.communicate(timeout=HANG)
+        code = process.returncode
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         out, err = process.communicate()
-        return Ended(tuple(arguments), None, out, err, time.monotonic() - began)
-    return Ended(tuple(arguments), process.returncode, out, err, time.monotonic() - began)
+    return Ended(tuple(arguments), code, out, err, time.monotonic() - began)
 
 
-def refused(tally: Tally, end: Ended) -> None:
+def broken(end: Ended) -> str:
+    """What is wrong in any case."""
+    if end.code is None:
+        return "hang"
+    if end.traceback:
+        return "traceback"
+    return "died by a signal" if end.code < 0 else ""
+
+
+def refused(end: Ended) -> Verdict:
     """A wrong input should be one clear line and exit code 2 (a mistyped option shows how it is written: some lines)."""
-    if end.code is None:
-        tally.add(end, "hang", fine=False)
-    elif end.traceback:
-        tally.add(end, "traceback", fine=False)
-    elif end.code < 0:
-        tally.add(end, "died by a signal", fine=False)
-    elif end.code == 0:
-        tally.add(end, "accepted", fine=False)
-    elif len(end.lines) <= 1:
-        tally.add(end, "one line", fine=True)
-    else:
-        tally.add(end, "longer", fine=True)
+    if what := broken(end):
+        return end.verdict(what)
+    if end.code == 0:
+        return end.verdict("accepted")
+    return end.verdict("one line" if len(end.lines) <= 1 else "longer", fine=True)
 
 
-def stopped(tally: Tally, end: Ended, wanted: int) -> None:
+def survived(end: Ended) -> Verdict:
+    """A damaged file may still be one; if it is none, that is a line or two."""
+    if what := broken(end):
+        return end.verdict(what)
+    if end.code == 0:
+        return end.verdict("worked", fine=True)
+    return end.verdict("one line" if len(end.lines) <= 1 else "longer", fine=len(end.lines) <= LONG)
+
+
+def worked(end: Ended) -> Verdict:
+    """In an odd terminal a command works, or says in one line what is wrong."""
+    if what := broken(end):
+        return end.verdict(what)
+    if end.code == 0:
+        return end.verdict("worked", fine=True)
+    return end.verdict("one line" if len(end.lines) == 1 else "longer", fine=len(end.lines) == 1)
+
+
+def stopped(end: Ended, wanted: int) -> Verdict:
     """A stopped command should say so by its exit code, quietly; it may have been finished before."""
-    if end.code is None:
-        tally.add(end, "hang", fine=False)
-    elif end.code < 0 and "in main" not in end.err:
-        tally.add(end, "before our first line ran", fine=True)  # Python itself was starting
-    elif end.traceback:
-        tally.add(end, "traceback", fine=False)
-    elif end.code == 0:
-        tally.add(end, "finished before", fine=True)
-    elif end.code == wanted:
-        tally.add(end, "stopped", fine=True)
-    else:
-        tally.add(end, "another exit code", fine=False)
+    if end.code is not None and end.code < 0 and "in main" not in end.err:
+        return end.verdict("while Python itself started", fine=True)
+    if what := broken(end):
+        return end.verdict(what)
+    if end.code == 0:
+        return end.verdict("finished before", fine=True)
+    return end.verdict("stopped with its code", fine=True) if end.code == wanted else end.verdict("another exit code")
 
 
-def table(tallies: Sequence[Tally]) -> str:
-    """All tallies as a table of Markdown."""
-    verdicts = list(dict.fromkeys(verdict for tally in tallies for verdict in sorted(tally.counts)))
-    head = [f"| trials | tried | {' | '.join(verdicts)} |", "|---|" + "---:|" * (1 + len(verdicts))]
-    counts = [" | ".join(str(tally.counts[verdict]) for verdict in verdicts) for tally in tallies]
-    rows = [*head, *(f"| {tally.name} | {tally.total} | {each} |" for tally, each in zip(tallies, counts, strict=True))]
-    return "\n".join(rows)
+def table(verdicts: Sequence[Verdict]) -> str:
+    """How many of each group ended how, as a table of Markdown."""
+    groups = list(dict.fromkeys(verdict.group for verdict in verdicts))
+    kinds = [*dict.fromkeys(v.verdict for v in sorted(verdicts, key=lambda v: not v.fine)), "traceback", "hang"]
+    kinds = list(dict.fromkeys(kinds))
+    counts = Counter((verdict.group, verdict.verdict) for verdict in verdicts)
+    rows = [
+        f"| {group} | {sum(counts[group, kind] for kind in kinds)} | {' | '.join(str(counts[group, kind] or '') for kind in kinds)} |"
+        for group in groups
+    ]
+    sums = [sum(counts[group, kind] for group in groups) for kind in kinds]
+    last = f"| **all** | **{len(verdicts)}** | {' | '.join(f'**{each}**' for each in sums)} |"
+    return "\n".join([f"| trials | tried | {' | '.join(kinds)} |", "|---|" + "---:|" * (1 + len(kinds)), *rows, last])
 
 
 def wrote(path: Path, content: bytes | str) -> str:

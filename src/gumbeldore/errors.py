@@ -58,6 +58,18 @@ def notice(message: str) -> None:
     logging.getLogger("gumbeldore").warning(message)
 
 
+_TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
+"""How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
+
+
+def memory_fault(error: BaseException) -> str:
+    """What to do about an error that says that memory ran out; nothing for any other."""
+    torch_says = isinstance(error, RuntimeError | TypeError) and any(sign in str(error) for sign in _TOO_LARGE)
+    if torch_says or isinstance(error, MemoryError | OverflowError):
+        return "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
+    return ""
+
+
 DEBUG = "GUMBELDORE_DEBUG"
 """In the environment, so that worker processes know, too: tracebacks are shown instead of one line (`--debug`)."""
 

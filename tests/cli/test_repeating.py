@@ -10,11 +10,13 @@ import numpy
 import pytest
 import torch
 from routing import random_actions, seeded
-from small_runs import new_run, resumed, weights, words
+from small_runs import SMALL, new_run, resumed, weights, words
 
 from gumbeldore.cli import main
 from gumbeldore.io.instance_files import write_instances
-from gumbeldore.io.policy_files import load_policy, save_policy
+from gumbeldore.io.policy_files import load_policy, read_weights, save_policy
+from gumbeldore.io.shipped import choose
+from gumbeldore.kits.registry import kit_named
 from gumbeldore.policies import JSSPPolicy
 from gumbeldore.problems.tsp.instances import TSPGenerator
 from gumbeldore.runs.environment import commit
@@ -164,6 +166,19 @@ def test_weights_that_are_older_than_features_are_gone_on_with_as_they_are(tmp_p
     assert json.loads((tmp_path / "new" / "settings.json").read_text())["policy"]["features"] == ["distance-bias"]
     assert new_run(tmp_path / "other", 1, "--from", str(given), "--policy.features", "frame") == 2
     assert "Give it the same class and sizes" in words(capsys.readouterr().err)
+
+
+def test_a_policy_that_ships_is_gone_on_with_by_its_name(tmp_path, capsys):
+    sizes = [*SMALL[:2], *SMALL[10:]]  # but those of the network, which the weights have
+    assert (
+        main(["train", "tsp", "--folder", str(tmp_path / "new"), "--training.epochs", "1", *sizes, "--from", "tsp-small"]) == 0
+    )
+    names = read_weights(tmp_path / "new" / "policy.safetensors")[0].keys()
+    assert names == read_weights(choose(kit_named("tsp"), "tsp-small").path)[0].keys()
+    record = json.loads((tmp_path / "new" / "settings.json").read_text())
+    assert record["started_from"].endswith("tsp-small.safetensors")
+    assert new_run(tmp_path / "other", 1, "--from", "tsp-huge") == 2
+    assert "There is no policy file tsp-huge." in words(capsys.readouterr().err)
 
 
 def test_a_head_for_training_and_bounds_can_be_added_to_given_weights(tmp_path):

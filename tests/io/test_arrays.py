@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gumbeldore import memory
 from gumbeldore.cli import main
 from gumbeldore.errors import FormatError
 from gumbeldore.io import arrays
@@ -77,6 +78,6 @@ def test_what_fits_is_read_and_what_does_not_is_not_opened(tmp_path: Path, monke
 
 
 def test_free_memory_is_that_of_the_container_where_it_has_less(monkeypatch) -> None:
-    assert arrays.free_memory() > 1 << 20
-    monkeypatch.setattr(arrays, "_free_in_container", lambda: 7.0)
-    assert arrays.free_memory() == 7
+    assert memory.free_memory() > 1 << 20
+    monkeypatch.setattr(memory, "_free_in_container", lambda: 7.0)
+    assert memory.free_memory() == 7

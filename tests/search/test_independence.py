@@ -12,6 +12,7 @@ from exact import ExactPolicy
 
 from gumbeldore.problems import CVRP, JSSP, TSP, Gomoku
 from gumbeldore.search.adaptive import Adaptive
+from gumbeldore.search.memory import beam_bytes
 from gumbeldore.search.replacement import WithReplacement
 from gumbeldore.search.samplers import BeamSearch, Greedy, Gumbeldore, Sampler, StochasticBeamSearch, TheoryGumbeldore
 from gumbeldore.search.stepping import StepAndReconsider
@@ -68,3 +69,42 @@ def test_an_answer_does_not_depend_on_the_batch_nor_on_memory(name: str, sampler
         together = answers(small(problem, policy, state.rows(torch.tensor(rows)), seeds=seeds[rows]))
         for place, row in enumerate(rows):
             assert together[place] == alone[row], (rows, small.memory)
+
+
+def assert_same_alone(problem, sampler: Adaptive, policy: ExactPolicy, state, seeds: torch.Tensor, rows: list[int]) -> None:
+    together = answers(sampler(problem, policy, state, seeds=seeds))
+    for row in rows:
+        alone = sampler(problem, policy, state.rows(slice(row, row + 1)).compact(), seeds=seeds[row : row + 1])
+        assert answers(alone)[0] == together[row], row
+
+
+@pytest.mark.parametrize(("jobs", "machines", "scale", "together"), [(4, 3, 1.0, 6), (10, 6, 4.0, 3)])
+def test_a_job_shop_gets_the_same_answer_alone_as_among_others(jobs: int, machines: int, scale: float, together: int) -> None:
+    """Of 24 once two had another makespan alone, -706 for -721, because solutions of instances without news were sorted again.
+
+    The first of the small ones takes other evaluations if they are.
+    """
+    problem, sampler = JSSP(jobs, machines), Adaptive(effort=256)
+    state = problem.generate(24, generator=generator(0)).rows(slice(0, together)).compact()
+    assert_same_alone(problem, sampler, ExactPolicy(problem, scale), state, torch.arange(together), [0])
+
+
+ROUTES = CVRP(7, 12)
+
+
+def borders() -> list[int]:
+    """Memory at which an instance alone, and five together, begin to fit: with what they work on, and without it."""
+    problem, sampler = ROUTES, Adaptive(evaluations=60)
+    state = problem.generate(1, generator=generator(1))
+    horizon, actions = problem.horizon(state), problem.mask(state).shape[1]
+    budget = sampler.budget(horizon)
+    whole, work = budget.instance_bytes(actions, horizon), beam_bytes(budget.width, actions)
+    return [2 * (whole - work), 2 * whole - 2, 10 * (whole - work)]
+
+
+@pytest.mark.parametrize("memory", [336346, *borders()])
+def test_routes_get_the_same_answer_alone_as_among_five_whatever_fits_into_memory(memory: int) -> None:
+    """Once an instance got 9 sequences in the batch and 18 alone, because evaluations that were not kept counted as work."""
+    state = ROUTES.generate(5, generator=generator(1))
+    sampler = Adaptive(evaluations=60, memory=memory)
+    assert_same_alone(ROUTES, sampler, ExactPolicy(ROUTES), state, torch.arange(5), [0, 2, 4])

@@ -7,11 +7,8 @@ import sys
 from types import TracebackType
 
 from gumbeldore.cli.signals import STOPS
-from gumbeldore.errors import GumbeldoreError, foreign_fault
+from gumbeldore.errors import GumbeldoreError, foreign_fault, memory_fault
 from gumbeldore.start import STOPPED
-
-_TOO_LARGE = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "Overflow when unpacking long")
-"""How torch says that something does not fit into memory, or not even into a number; it has no class of errors for it."""
 
 
 class Outcome:
@@ -47,10 +44,7 @@ def _reason_of(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError) and error.errno is not None:
         return f"{error.filename or 'A file'}: {(error.strerror or '').lower()}."
-    torch_says = isinstance(error, RuntimeError | TypeError) and any(sign in str(error) for sign in _TOO_LARGE)
-    if torch_says or isinstance(error, MemoryError | OverflowError):
-        return "Memory ran out. Do less at once: fewer or smaller instances, a narrower beam, a smaller network."
-    return "" if isinstance(error, OSError) else foreign_fault(error)
+    return memory_fault(error) or ("" if isinstance(error, OSError) else foreign_fault(error))
 
 
 def _show(reason: str) -> None:

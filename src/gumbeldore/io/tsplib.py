@@ -19,6 +19,8 @@ from gumbeldore.io.text import integer, number, shown
 KEY = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
 SECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]*)_SECTION\s*:?", re.IGNORECASE)
 KEYS = ("NAME", "TYPE", "COMMENT", "DIMENSION", "CAPACITY", "EDGE_WEIGHT_TYPE")
+DRAWN = ("NODE_COORD", "EDGE_WEIGHT", "DISPLAY_DATA")
+"""Sections that say where nodes are, or how far from each other."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Tsplib:
         """As the file calls itself, without the endings that some have; otherwise the name of the file."""
         name = self.specifications.get("NAME", "").strip("\"' ")
         return re.sub(r"\.(tsp|vrp)$", "", name, flags=re.IGNORECASE) or stem
+
+    def left_unread(self, *read: str) -> tuple[str, ...]:
+        """What to tell a user: that there are sections which are not `read`, so that what they ask for is not done."""
+        unread = sorted(set(self.sections) - {*DRAWN, *read})
+        return tuple(f"{section}_SECTION is not read: what it asks for is not part of the problem here." for section in unread)
 
     def rows(self, section: str, width: int) -> NDArray[np.float64]:
         """A section with a row of `width` numbers for each node, in the order of the nodes."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
 
-from gumbeldore.errors import GumbeldoreError, foreign_fault, require
+from gumbeldore.errors import GumbeldoreError, foreign_fault, memory_fault, require
 
 Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T")
@@ -187,7 +187,7 @@ def attempt(work: Callable[[], Any]) -> Answer:
     except GumbeldoreError as error:
         return str(error), None
     except Exception as error:
-        return foreign_fault(error) or "\n" + traceback.format_exc().rstrip(), None
+        return memory_fault(error) or foreign_fault(error) or "\n" + traceback.format_exc().rstrip(), None
 
 
 def same(function: Callable[[T], R]) -> Callable[[T], R]:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -19,6 +20,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from gumbeldore.errors import SettingsError, require
+from gumbeldore.memory import free_memory, gigabytes
 from gumbeldore.policy import Policy
 from gumbeldore.problem import Problem, S, slices
 from gumbeldore.search.advantage import AdvantageFn, expected_objective, global_advantage, local_advantage
@@ -58,8 +60,19 @@ class Sampler(ABC):
         deadline: Deadline | None = None,
     ) -> Iterator[Solutions]:
         """All solutions so far, after each round: stop whenever you like, or name a `deadline`. Does not chunk to memory."""
+        self._check_room(problem, state)
         with suppress(TimeIsUpError):
             yield from self.rounds_of(Task(problem, policy, state.compact(), seeds, deadline=deadline))
+
+    def _check_room(self, problem: Problem[S], state: S) -> None:
+        """Raises unless the search of an instance fits into the memory that is there."""
+        actions, horizon = problem.mask(state.rows(slice(0, 1))).shape[1], problem.horizon(state)
+        needed, free = self.instance_bytes(actions, horizon), free_memory()
+        require(
+            needed <= free,
+            f"`{type(self).__name__}` needs about {gigabytes(needed)} for one instance, but {gigabytes(free)} are free: about one in "
+            f"{ceil(needed / max(1.0, free)):,} of its sequences would fit.",
+        )
 
     @abstractmethod
     def rounds_of(self, task: Task[Any]) -> Iterator[Solutions]:

@@ -127,3 +127,15 @@ def test_an_array_of_another_shape_is_refused(tmp_path):
         np.save(tmp_path / "a.npy", array)
         with pytest.raises(FormatError, match="must hold numbers with the axes"):
             read_file(tmp_path / "a.npy")
+
+
+def test_a_section_that_is_not_read_is_said(tmp_path):
+    written = HEAD.format(3) + "1 0 0\n2 3 0\n3 0 4\nMAGIC_SECTION\n1 2\nEOF\n"
+    (tmp_path / "a.tsp").write_text(written)
+    (given,) = read_file(tmp_path / "a.tsp")[1]
+    assert given.notes == ("MAGIC_SECTION is not read: what it asks for is not part of the problem here.",)
+    matrix = "TYPE: TSP\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: FULL_MATRIX\nEDGE_WEIGHT_SECTION\n0 3 4\n3 0 5\n4 5 0\n"
+    (tmp_path / "b.tsp").write_text(matrix + "MAGIC_SECTION\n1 2\nDISPLAY_DATA_SECTION\n1 0 0\n2 3 0\n3 0 4\nEOF\n")
+    assert any("MAGIC_SECTION" in note for note in read_file(tmp_path / "b.tsp")[1][0].notes)
+    (tmp_path / "b.tsp").write_text(matrix + "EOF\n")
+    assert not any("SECTION" in note for note in read_file(tmp_path / "b.tsp")[1][0].notes)

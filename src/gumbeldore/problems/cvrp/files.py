@@ -129,7 +129,7 @@ def _check_kind(file: Tsplib) -> None:
 
 
 def _notes(file: Tsplib, order: NDArray[np.int64]) -> list[str]:
-    notes = []
+    notes = [*file.left_unread("DEMAND", "DEPOT")]
     if order[0] != 0:
         notes.append(f"The depot is node {order[0] + 1}: customers are counted in the order of the file without it.")
     if "VEHICLES" in file.specifications:

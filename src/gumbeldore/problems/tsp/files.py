@@ -58,7 +58,7 @@ def _parse(text: str, stem: str) -> list[Instance]:
         return [_of_distances(file, name, stem)]
     points, weights, notes = places(file)
     given, known = cities(points, name), _known_length(file, weights, name, stem)
-    notes = (*given.notes, *notes, *known.notes)
+    notes = (*given.notes, *notes, *file.left_unread(), *known.notes)
     return [replace(given, cost=TourCost(weights), known=known.cost, known_from=known.source, notes=notes)]
 
 
@@ -67,7 +67,9 @@ def _of_distances(file: Tsplib, name: str, stem: str) -> Instance:
     kind = file.kind("TSP")
     matrix = listed(file, symmetric=kind == "TSP")
     known = _known_length(file, Matrix(matrix), name, stem)
-    return replace(of_matrix(matrix, name), known=known.cost, known_from=known.source, notes=known.notes)
+    return replace(
+        of_matrix(matrix, name), known=known.cost, known_from=known.source, notes=(*file.left_unread(), *known.notes)
+    )
 
 
 def _known_length(file: Tsplib, weights: Weights, *names: str) -> Known:

@@ -141,7 +141,8 @@ def parse_vrplib(text: str, stem: str) -> list[Instance]:
         if order[0] == 0
         else (f"The depot is node {order[0] + 1}: customers are counted in the order of the file without it.",)
     )
-    return [_instance(arrays, vehicles, file.name(stem), stem, notes)]
+    unread = file.left_unread("DEMAND", "DEPOT", "TIME_WINDOW", "SERVICE_TIME")
+    return [_instance(arrays, vehicles, file.name(stem), stem, (*notes, *unread))]
 
 
 def _service(file: Tsplib, count: int, order: NDArray[np.int64]) -> NDArray[np.float64]:
