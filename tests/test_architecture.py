@@ -14,7 +14,7 @@ import pytest
 import gumbeldore
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-CONTRACTS = ["errors", "problem", "policy", "solutions", "hashing", "files", "figure", "memory"]
+CONTRACTS = ["errors", "problem", "policy", "solutions", "hashing", "files", "figure", "memory", "bars"]
 """What everyone may import."""
 
 

@@ -12,12 +12,12 @@ from rich.console import Console
 
 from gumbeldore.io.policy_files import load_policy, save_policy
 from gumbeldore.policy import Network
-from gumbeldore.runs.bars import bars
 from gumbeldore.runs.news import line
 from gumbeldore.runs.presets import entry
 from gumbeldore.runs.settings import VALIDATION_SEED, RunSettings
 from gumbeldore.runs.weights import new_policy
 from gumbeldore.training.algorithm import Epoch, self_improve_events
+from gumbeldore.training.bars import bars
 
 STAGES = ("early", "late")
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gumbeldore.cli.solve_display import Display
 from gumbeldore.cli.solve_settings import SolveSettings, settings_of
 from gumbeldore.cli.solve_table import show_failures, show_notes, show_results
 from gumbeldore.errors import SettingsError
@@ -17,6 +16,7 @@ from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.devices import pick_device, pick_workers
 from gumbeldore.policy import Network
 from gumbeldore.runs.presets import Entry, entry
+from gumbeldore.solving.display import Display
 from gumbeldore.solving.effort import Effort
 from gumbeldore.solving.inputs import left_out
 from gumbeldore.solving.policies import policies_for, policy_for, unsolvable

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from gumbeldore.bars import Bars
 from gumbeldore.evaluation import Evaluation, NamedSet, PolicyMethod, Report
 from gumbeldore.evaluation.method_names import sampler_named
 from gumbeldore.files import write_atomically
@@ -139,7 +140,7 @@ class Workshop:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
-        with closing(evaluation.run(self.workers)) as run, Progress(*columns, console=self.console, transient=True) as progress:
+        with closing(evaluation.run(self.workers)) as run, Bars(*columns, console=self.console) as progress:
             task = progress.add_task(f"evaluating {name}", total=None, completed=evaluation.kept)
             for step in run:
                 progress.update(task, completed=step.done, total=step.total)

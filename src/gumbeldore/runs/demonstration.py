@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import Progress, track
+from rich.progress import track
 from rich.table import Table
 
+from gumbeldore.bars import Bars
 from gumbeldore.errors import require
 from gumbeldore.files import write_atomically
 from gumbeldore.kits.instances import InstanceSet
@@ -196,5 +197,5 @@ def _draw(folder: Path, kit: Kit, unseen: InstanceSet, optimal: list[Solved], so
 
 
 def _tracked(tours: Iterable[Solved], total: int, console: Console) -> Iterable[Solved]:
-    with Progress(console=console, transient=True) as progress:
+    with Bars(*Bars.get_default_columns(), console=console) as progress:
         yield from progress.track(tours, total=total, description="exact solver")

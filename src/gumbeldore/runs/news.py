@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.markup import escape
 
-from gumbeldore.kits.measure import Measure
+from gumbeldore.kits.measure import COST, Measure
 from gumbeldore.runs.advice import advice
 from gumbeldore.runs.settings import RunSettings
 from gumbeldore.training.algorithm import Epoch
@@ -47,7 +47,7 @@ class News:
             self.console.print(f"[yellow]Note:[/yellow] {escape(text)}", highlight=False, soft_wrap=True)
 
 
-def line(epoch: Epoch, measure: Measure) -> str:
+def line(epoch: Epoch, measure: Measure = COST) -> str:
     """What is left of an epoch on the screen."""
     star = " [green]new best[/green]" if epoch.improved else ""
     seconds = sum(epoch.seconds.values())

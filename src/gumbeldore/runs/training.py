@@ -18,7 +18,6 @@ from gumbeldore.networks.layers import slow_note
 from gumbeldore.parallel.devices import pick_device, pick_workers
 from gumbeldore.parallel.ranks import joined, ranks
 from gumbeldore.policy import Network
-from gumbeldore.runs.bars import bars
 from gumbeldore.runs.board import board
 from gumbeldore.runs.environment import environment
 from gumbeldore.runs.folder import INSTANCES, INSTANCES_HASH, LABELS, LABELS_HASH, START, START_HASH, RunFolder
@@ -32,6 +31,7 @@ from gumbeldore.runs.records import as_plain
 from gumbeldore.runs.settings import VALIDATION_SEED, RunSettings, StageSettings
 from gumbeldore.runs.weights import file_hash, new_policy, start_from
 from gumbeldore.training.algorithm import Epoch, imitate_events, self_improve_events
+from gumbeldore.training.bars import bars
 from gumbeldore.training.dataset import Dataset
 from gumbeldore.training.divergence import DivergenceError
 from gumbeldore.training.settings import Stage
@@ -169,7 +169,7 @@ class Session:
         if done >= epochs:
             events = iter(())  # without starting workers
         with (
-            bars(options.console, epochs, done, self.entry.measure, sampling=self.labels is None) as show,
+            bars(options.console, epochs, done, sampling=self.labels is None, shown=self.entry.measure.shown) as show,
             Heartbeat(recorder.folder.path, epochs, done, measure=self.entry.measure) as beat,
             board(recorder.folder.path, done, options.tensorboard) as log,
         ):

@@ -8,6 +8,7 @@ print(result.cost, result.gap, result.solution.tour)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit
 from gumbeldore.policy import Network, Policy
 from gumbeldore.search.samplers import Sampler
+from gumbeldore.solving.display import Display
 from gumbeldore.solving.effort import MEMORY, Effort, PartName
 from gumbeldore.solving.found import Found, Improvement, Share
 from gumbeldore.solving.inputs import Source, begun, jobs_of, matrix_job
@@ -59,6 +61,7 @@ def solve(
     seed: int = 0,
     memory: int = MEMORY,
     device: torch.device | str = "cpu",
+    progress: bool = False,
 ) -> Result:
     """Solves one instance.
 
@@ -73,7 +76,7 @@ def solve(
     require(len(jobs) == 1, f"{_shown(source)} holds {len(jobs)} instances: use `solve_all`, which returns a list.")
     effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
     jobs = jobs if start is None else [begun(jobs[0], start)]
-    return solve_jobs(jobs, effort, policy=policy, device=device)[0]
+    return solve_jobs(jobs, effort, policy=policy, device=device, progress=progress)[0]
 
 
 def solve_all(
@@ -91,6 +94,7 @@ def solve_all(
     memory: int = MEMORY,
     workers: int = 0,
     device: torch.device | str = "cpu",
+    progress: bool = False,
 ) -> list[Result]:
     """Solves all instances of files, folders and arrays, in order. The first thing that goes wrong is raised.
 
@@ -103,12 +107,13 @@ def solve_all(
     - `polish`: seconds for PyVRP or CP-SAT, afterwards.
     - `seed`: one, or one for each instance.
     - `workers`: processes; a script that uses them needs `if __name__ == "__main__":`.
+    - `progress`: shows a bar and better solutions as they come, in a terminal or a notebook.
 
     For what happens meanwhile, or to keep the best after an interrupt, iterate over a `Solving` yourself.
     """
     jobs = [job for source in sources for job in jobs_of(source, kit)]
     effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
-    return solve_jobs(jobs, effort, policy=policy, workers=workers, device=device)
+    return solve_jobs(jobs, effort, policy=policy, workers=workers, device=device, progress=progress)
 
 
 def solve_jobs(
@@ -118,6 +123,7 @@ def solve_jobs(
     policy: AnyPolicy = None,
     workers: int = 0,
     device: torch.device | str = "cpu",
+    progress: bool = False,
 ) -> list[Result]:
     """Solves instances that have been read."""
 
@@ -129,9 +135,12 @@ def solve_jobs(
     for _, fault in unsolvable(jobs, effort, faults, named=policy is not None):
         raise SettingsError(fault)
     solving = Solving(jobs, policies, effort, workers=workers)
-    for event in solving:
-        if isinstance(event, Failure):
-            raise SettingsError(event.message)
+    with Display(solving) if progress else nullcontext() as display:
+        for event in solving:
+            if isinstance(event, Failure):
+                raise SettingsError(event.message)
+            if display is not None:
+                display.show(event)
     return solving.results()
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,7 @@ def self_improve(
     select: Select = select_best,
     resume: Mapping[str, Any] | None = None,
     workers: int | Cluster = 0,
+    progress: bool = False,
 ) -> Iterator[Epoch]:
     """Algorithm 1. `sampler` may be a function of the epoch (from 1), which is how a nucleus sets in late.
 
@@ -82,6 +83,8 @@ def self_improve(
 
     `stages` are a curriculum: instances of one stage after the other, instead of those of `problem` and `validation`. The weights go
     on; the dataset begins anew unless it is a replay window, and the best policy so far has to be beaten on the instances of the new stage.
+
+    `progress` shows bars, in a terminal or a notebook: all epochs, and the phase of the current one.
     """
     events = self_improve_events(
         problem,
@@ -94,7 +97,7 @@ def self_improve(
         resume=resume,
         workers=workers,
     )
-    return (event for event in events if isinstance(event, Epoch))
+    return _only_epochs(events, settings, resume, sampling=True, progress=progress)
 
 
 def self_improve_events(
@@ -130,10 +133,30 @@ def imitate(
     settings: TrainingSettings,
     resume: Mapping[str, Any] | None = None,
     workers: int | Cluster = 0,
+    progress: bool = False,
 ) -> Iterator[Epoch]:
     """Supervised training on expert solutions: the same step, on a fixed dataset."""
     events = imitate_events(problem, policy, dataset, validation=validation, settings=settings, resume=resume, workers=workers)
-    return (event for event in events if isinstance(event, Epoch))
+    return _only_epochs(events, settings, resume, sampling=False, progress=progress)
+
+
+def _only_epochs(
+    events: Iterator[Progress | Epoch],
+    settings: TrainingSettings,
+    resume: Mapping[str, Any] | None,
+    *,
+    sampling: bool,
+    progress: bool,
+) -> Iterator[Epoch]:
+    """The epochs among the events, with bars if they are wanted."""
+    from gumbeldore.training.bars import bars  # which knows epochs
+
+    done = 0 if resume is None else int(resume["epoch"])
+    with bars(None, settings.epochs, done, sampling=sampling) if progress else nullcontext(lambda event: None) as show:
+        for event in events:
+            show(event)
+            if isinstance(event, Epoch):
+                yield event
 
 
 def imitate_events(

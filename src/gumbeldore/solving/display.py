@@ -8,8 +8,9 @@ from types import TracebackType
 import numpy as np
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
+from gumbeldore.bars import Bars
 from gumbeldore.solving.results import number
 from gumbeldore.solving.running import Better, Event, Failure, Solving
 
@@ -17,10 +18,10 @@ _LINES = 4
 """Up to so many instances every better solution is a line of its own."""
 
 
-class Display(Progress):
+class Display(Bars):
     """A bar that asks how far things are whenever it is drawn. Ctrl-C ends what is shown, if there are solutions already."""
 
-    def __init__(self, solving: Solving, console: Console) -> None:
+    def __init__(self, solving: Solving, console: Console | None = None) -> None:
         self.solving, self.lines, self.stopped = solving, len(solving.jobs) <= _LINES, False
         columns = (
             TextColumn("{task.description}"),
@@ -29,7 +30,7 @@ class Display(Progress):
             TimeElapsedColumn(),
             TextColumn("{task.fields[note]}"),
         )
-        super().__init__(*columns, console=console, transient=True)
+        super().__init__(*columns, console=console)
         self.bar = self.add_task(self._description(), total=len(solving.jobs), note="")
 
     def __exit__(  # type: ignore[override]
