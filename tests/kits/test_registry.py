@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import venv
@@ -25,6 +26,12 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FLOW_SHOP = f"{EXAMPLES / 'flow_shop.py'}:KIT"
 TINY = ["--training.epochs", "1", "--training.instances", "4", "--training.batches", "2", "--training.batch-size", "8"]
 TINY += ["--problem.jobs", "4", "--problem.machines", "2", "--validation.instances", "4", "--policy.d", "16"]
+
+
+@pytest.mark.parametrize("kit", KITS.values(), ids=list(KITS))
+def test_what_is_compared_can_be_sent_to_worker_processes(kit):
+    for method in (*kit.baselines.values(), *kit.experts.values()):
+        pickle.dumps(method)
 
 
 def test_our_kits_are_found_by_name_and_by_place():

@@ -86,6 +86,11 @@ def _rule_of_pairs(waiting: Waiting, rank: Numbers) -> Numbers:
     return np.where(waiting.start == waiting.start.min(), rank, np.inf)
 
 
+def _dispatched(name: str, instance: Arrays) -> list[int]:
+    """By a rule of that name, which worker processes find by it."""
+    return dispatch(RULES[name][1], instance)
+
+
 def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
     """The most work remaining first, then tabu search: `limit.work` moves per operation."""
     begin = torch.tensor([dispatch(RULES["mwkr"][1], instance)])
@@ -94,7 +99,7 @@ def searched(instance: Arrays, limit: Limit, seed: int) -> list[int]:
 
 
 BASELINES = {
-    **{name: constructive(f"dispatching: {summary}", partial(dispatch, rule)) for name, (summary, rule) in RULES.items()},
+    **{name: constructive(f"dispatching: {summary}", partial(_dispatched, name)) for name, (summary, _) in RULES.items()},
     "local-search": local_search(
         "the most work remaining first, then our compiled tabu search", searched, 100, "moves per operation"
     ),
