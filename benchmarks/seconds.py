@@ -3,7 +3,9 @@
     python benchmarks/seconds.py FOLDER... --out seconds.jsonl [--seconds 1 10 60] [--methods default,pyvrp] [--most 40]
     python benchmarks/seconds.py --out seconds.jsonl --table
 
-Two cores measure twice as much: `--part 1/2 --core 0` and `--part 2/2 --core 1` beside it, into the same file.
+Two cores measure twice as much: `--part 1/2 --core 0` and `--part 2/2 --core 1` beside it, into the same file. `--processor-time` counts seconds in which
+the process had a core, whatever else the machine does (Linux, with a C compiler): the same solvers come to the same solutions on a busy machine, but for what
+others do to the caches.
 
 Nothing is shipped with it: the folders hold TSPLIB, CVRPLIB X, DMU, Taillard files, or others. Every answer is a line of the file,
 written as it comes, and is not computed again. Costs are by the rule of the file; whatever a solver says is verified.
@@ -14,6 +16,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -111,7 +117,8 @@ def actions_of(routes: Sequence[Sequence[int]]) -> list[int]:
 
 
 def size(given: Instance) -> int:
-    return max(array.size for array in given.arrays.values())
+    """Numbers of the largest array; distances count as if they were places."""
+    return max(2 * len(array) if name == "distances" else array.size for name, array in given.arrays.items())
 
 
 def instances(folders: Sequence[Path], largest: int, most: int | None) -> Iterator[tuple[Path, Kit, Instance]]:
@@ -148,8 +155,22 @@ def measured(method: Method, kit: Kit, given: Instance, seconds: float, seed: in
     return {"cost": cost, "gap": cost / given.known - 1, "took": took, "improvements": improvements}
 
 
+def on_processor_time() -> None:
+    """Starts this program again with clocks that count its own processor time."""
+    if library := os.environ.pop("LD_PRELOAD", ""):
+        shutil.rmtree(Path(library).parent)
+        return
+    library = str(Path(tempfile.mkdtemp()) / "processor_time.so")
+    source = str(Path(__file__).with_name("processor_time.c"))
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "LD_PRELOAD": library, "OMP_NUM_THREADS": "1"})
+
+
 def run(arguments: argparse.Namespace) -> None:
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[arguments.core]})
+    if arguments.processor_time:
+        on_processor_time()
+    else:
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[arguments.core]})
     torch.set_num_threads(1)
     lines = read(arguments.out)
     done = {(line["file"], line["method"], line["seconds"]) for line in lines}
@@ -228,6 +249,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, help="so many files of each folder")
     parser.add_argument("--largest", type=int, default=2100, help="numbers of the largest array of an instance")
     parser.add_argument("--core", type=int, default=0, help="the one that this process keeps to")
+    parser.add_argument("--processor-time", action="store_true", help="seconds of the processor instead of the clock")
     parser.add_argument("--part", default="1/1", help="2/3: of the files the second, the fifth, ...")
     parser.add_argument("--table", action="store_true", help="only print the table")
     arguments = parser.parse_args()
