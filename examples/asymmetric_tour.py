@@ -16,9 +16,7 @@ import torch
 from torch import Tensor
 
 from gumbeldore import Problem, State
-from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
-from gumbeldore.kits.verdict import Verdict
-from gumbeldore.networks import Features, MatrixPolicy, MatrixSize
+from gumbeldore.kits import Architecture, Features, Kit, MatrixPolicy, MatrixSize, SolutionFormat, Verdict
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from gumbeldore import Problem, State
-from gumbeldore.errors import FormatError
 from gumbeldore.kits import (
     OWN,
     Architecture,
     Arrays,
     Export,
     Features,
+    FormatError,
     Instance,
     InstanceSchema,
     InstanceSet,

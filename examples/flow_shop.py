@@ -15,10 +15,18 @@ import torch
 from torch import Tensor
 
 from gumbeldore import Problem, State
-from gumbeldore.figure import colours, saved_figure
-from gumbeldore.kits.kit import Architecture, Kit, SolutionFormat
-from gumbeldore.kits.verdict import Verdict, permutation_fault
-from gumbeldore.networks import Features, SetPolicy, SetSize
+from gumbeldore.kits import (
+    Architecture,
+    Features,
+    Kit,
+    SetPolicy,
+    SetSize,
+    SolutionFormat,
+    Verdict,
+    colours,
+    permutation_fault,
+    saved_figure,
+)
 
 
 @dataclass(frozen=True)

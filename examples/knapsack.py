@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gumbeldore import Gumbeldore, Problem, State, TrainingSettings, check_problem, self_improve
-from gumbeldore.networks.set_transformer import Features, SetPolicy
+from gumbeldore.kits import Features, SetPolicy
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,13 @@ import torch
 from torch import Tensor
 
 from gumbeldore import Problem, State
-from gumbeldore.errors import FormatError
 from gumbeldore.kits import (
     OWN,
     Architecture,
     Arrays,
     Export,
     Features,
+    FormatError,
     Instance,
     InstanceSchema,
     InstanceSet,

@@ -69,9 +69,16 @@ def test_a_kit_that_is_not_there_gets_one_clear_line(place, message):
 
 
 def test_a_file_that_fails_is_named_with_its_error(tmp_path):
-    (tmp_path / "broken_kit.py").write_text("1 / 0\n")
-    with pytest.raises(SettingsError, match="`broken_kit` cannot be imported: ZeroDivisionError"):
+    (tmp_path / "broken_kit.py").write_text("one = 1\none / 0\n")
+    with pytest.raises(SettingsError, match=r"`broken_kit` cannot be imported \(broken_kit.py, line 2\): ZeroDivisionError"):
         kit_at(f"{tmp_path / 'broken_kit.py'}:KIT")
+
+
+def test_a_kit_that_is_called_as_one_of_ours_is_refused(tmp_path):
+    text = Path(EXAMPLES / "flow_shop.py").read_text().replace('"flowshop"', '"tsp"')
+    (tmp_path / "flow_shop_by_another_name.py").write_text(text)
+    with pytest.raises(SettingsError, match="is called `tsp`, as one of ours is"):
+        kit_at(f"{tmp_path / 'flow_shop_by_another_name.py'}:KIT")
 
 
 def test_a_file_whose_name_is_taken_is_not_confused_with_the_module(tmp_path):

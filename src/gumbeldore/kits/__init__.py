@@ -4,8 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gumbeldore.errors import FormatError as FormatError
     from gumbeldore.figure import colours as colours
     from gumbeldore.figure import saved_figure as saved_figure
+    from gumbeldore.io.text import integer as integer
     from gumbeldore.io.text import number as number
     from gumbeldore.io.text import text_format as text_format
     from gumbeldore.kits.baselines import OWN as OWN
@@ -30,19 +32,26 @@ if TYPE_CHECKING:
     from gumbeldore.kits.solver import Solver as Solver
     from gumbeldore.kits.verdict import Verdict as Verdict
     from gumbeldore.kits.verdict import permutation_fault as permutation_fault
+    from gumbeldore.networks.matrix_transformer import MatrixPolicy as MatrixPolicy
+    from gumbeldore.networks.matrix_transformer import MatrixSize as MatrixSize
+    from gumbeldore.networks.sequence_transformer import SequenceFeatures as SequenceFeatures
+    from gumbeldore.networks.sequence_transformer import SequencePolicy as SequencePolicy
     from gumbeldore.networks.set_transformer import Features as Features
     from gumbeldore.networks.set_transformer import SetPolicy as SetPolicy
     from gumbeldore.networks.set_transformer import SetSize as SetSize
 
 HOMES = {
+    "errors": ["FormatError"],
     "figure": ["colours", "saved_figure"],
-    "io.text": ["number", "text_format"],
+    "io.text": ["integer", "number", "text_format"],
     "kits.baselines": ["OWN", "Baseline", "constructive", "expert", "local_search", "solver"],
     "kits.instances": ["Arrays", "InstanceSchema", "InstanceSet", "check_generator"],
     "kits.kit": ["Architecture", "Export", "Format", "Instance", "Kit", "SolutionFormat"],
     "kits.new": ["write_kit"],
     "kits.solver": ["Limit", "Solved", "Solver"],
     "kits.verdict": ["Verdict", "permutation_fault"],
+    "networks.matrix_transformer": ["MatrixPolicy", "MatrixSize"],
+    "networks.sequence_transformer": ["SequenceFeatures", "SequencePolicy"],
     "networks.set_transformer": ["Features", "SetPolicy", "SetSize"],
 }
 """Where each name is defined; the imports above say the same to type checkers, and a test compares the two."""

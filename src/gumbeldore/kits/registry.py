@@ -13,6 +13,7 @@ from __future__ import annotations
 import copyreg
 import importlib
 import sys
+import traceback
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -49,6 +50,8 @@ def kit_at(place: str) -> Kit:
         kits = [key for key, value in vars(module).items() if isinstance(value, Kit)]
         hint = f" It holds {', '.join(f'`{where}:{key}`' for key in kits)}." if kits else ""
         raise SettingsError(f"`{place}` must name a `Kit`, got {type(kit).__name__}.{hint}")
+    taken = kit.name in BUILT_IN and kit is not kit_named(kit.name)
+    require(not taken, f"The kit at `{place}` is called `{kit.name}`, as one of ours is. Give it another name.")
     _PLACES[id(kit)] = place
     return kit
 
@@ -116,4 +119,11 @@ def _imported(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except Exception as error:  # whatever the file does
-        raise SettingsError(f"`{name}` cannot be imported: {type(error).__name__}: {error}") from error
+        raise SettingsError(f"`{name}` cannot be imported{_line(error)}: {type(error).__name__}: {error}") from error
+
+
+def _line(error: Exception) -> str:
+    """Where a file that is imported fails; a syntax error says so itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.name == "<module>"]
+    return f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""

@@ -67,13 +67,13 @@ def _check_solutions(entry: Entry, problem: Problem[Any], generator: torch.Gener
     solutions = StochasticBeamSearch(4, 1)(problem, policy, state, generator=generator)
     verify = entry.kit.solution_format.verify
     if verify is None:
-        return "its network gives logits for it; it has no verifier (`form.verify`), so objectives were not checked"
+        return "its network gives logits for it; it has no verifier (`solution_format.verify`), so objectives were not checked"
     for row in range(_COUNT):
         actions = [action for action in solutions.best_actions[row].tolist() if action >= 0]
         verdict, objective = verify(row_arrays(state, row), actions), solutions.best_objective[row].item()
         if not verdict.feasible or abs(verdict.objective - objective) > _TOLERANCE * max(1.0, abs(objective)):
             raise ContractError(
-                f"`form.verify` of {entry.name} must confirm every solution, but says of the actions {actions}: {verdict.reason or 'feasible'}, "
+                f"`solution_format.verify` of {entry.name} must confirm every solution, but says of the actions {actions}: {verdict.reason or 'feasible'}, "
                 f"objective {verdict.objective}, where the problem says {objective}."
             )
     return f"{_COUNT} solutions of an untrained network are confirmed by its verifier"

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from gumbeldore import Problem, State
-from gumbeldore.errors import FormatError
 from gumbeldore.kits import (
     OWN,
     Architecture,
     Arrays,
     Features,
+    FormatError,
     Instance,
     InstanceSchema,
     InstanceSet,
