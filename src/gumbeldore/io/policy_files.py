@@ -21,7 +21,7 @@ from gumbeldore.policy import Network
 
 _FORMAT = "gumbeldore-1"
 POLICY = "policy.safetensors"  # what the file is called in the folder of a run
-NAMES = 255  # a file's name is no longer
+_NAMES = 255  # a file's name is no longer
 HASH = "sha256"  # in the header: of the file as it is without this entry
 
 
@@ -111,7 +111,7 @@ def policy_file(named: str | Path) -> Path:
 def is_a_name(named: str | Path) -> bool:
     """Of a policy that ships: one word that is no file."""
     path = Path(named)
-    if "\0" in str(named) or len(path.name) > NAMES:
+    if "\0" in str(named) or len(path.name) > _NAMES:
         return False
     return not path.exists() and path.name == str(named) and not path.suffix
 

@@ -1,4 +1,4 @@
-"""The syntax of TSPLIB and CVRPLIB: `KEY : value` lines and sections of numbers, as G. Reinelt's "TSPLIB 95" describes it.
+"""The syntax of TSPLIB and CVRPLIB: `_KEY : value` lines and sections of numbers, as G. Reinelt's "TSPLIB 95" describes it.
 
 Stricter than vrplib, which takes rows as they come: every node must be there, once, and nothing may be left over.
 """
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from gumbeldore.errors import FormatError
 from gumbeldore.io.text import integer, number, shown
 
-KEY = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")
 SECTION = re.compile(r"([A-Za-z][A-Za-z0-9_]*)_SECTION\s*:?", re.IGNORECASE)
-KEYS = ("NAME", "TYPE", "COMMENT", "DIMENSION", "CAPACITY", "EDGE_WEIGHT_TYPE")
-DRAWN = ("NODE_COORD", "EDGE_WEIGHT", "DISPLAY_DATA")
+_KEYS = ("NAME", "TYPE", "COMMENT", "DIMENSION", "CAPACITY", "EDGE_WEIGHT_TYPE")
+_DRAWN = ("NODE_COORD", "EDGE_WEIGHT", "DISPLAY_DATA")
 """Sections that say where nodes are, or how far from each other."""
 
 
@@ -57,7 +57,7 @@ class Tsplib:
 
     def left_unread(self, *read: str) -> tuple[str, ...]:
         """What to tell a user: that there are sections which are not `read`, so that what they ask for is not done."""
-        unread = sorted(set(self.sections) - {*DRAWN, *read})
+        unread = sorted(set(self.sections) - {*_DRAWN, *read})
         return tuple(f"{section}_SECTION is not read: what it asks for is not part of the problem here." for section in unread)
 
     def rows(self, section: str, width: int) -> NDArray[np.float64]:
@@ -116,14 +116,14 @@ def parse_tsplib(text: str) -> Tsplib:
             break
         if name := section_name(line):
             rows = _new(file.sections, name, [], f"The {name}_SECTION in line {place}")
-        elif entry := specification(line):
+        elif entry := _specification(line):
             key, value = entry
             if key == "COMMENT":
                 value = f"{file.specifications.pop(key, '')} {value}".strip()
             _new(file.specifications, key, value, f"{key} in line {place}")
             rows = None
         elif line and rows is None:
-            raise FormatError(f"Line {place} is neither `KEY : value` nor the name of a section: {shown(line)}.")
+            raise FormatError(f"Line {place} is neither `_KEY : value` nor the name of a section: {shown(line)}.")
         elif line and rows is not None:
             rows.append(line.split())
     return file
@@ -144,22 +144,22 @@ def section_name(line: str) -> str:
     return match[1].upper() if match else ""
 
 
-def specification(line: str) -> tuple[str, str] | None:
+def _specification(line: str) -> tuple[str, str] | None:
     """Key and value of such a line."""
     key, colon, value = (part.strip() for part in line.partition(":"))
-    return (key.upper(), value) if colon and KEY.fullmatch(key) else None
+    return (key.upper(), value) if colon and _KEY.fullmatch(key) else None
 
 
 def is_tsplib(lines: Iterable[str]) -> bool:
     """Whether the first line that is not empty belongs to such a file."""
     first = next((line for line in lines if line.strip()), "")
-    entry = specification(first)
-    return bool(section_name(first)) or (entry is not None and entry[0] in KEYS)
+    entry = _specification(first)
+    return bool(section_name(first)) or (entry is not None and entry[0] in _KEYS)
 
 
 def specifications(lines: Iterable[str]) -> dict[str, str]:
     """All keys and values, in capitals, for a guess at what a file is about."""
-    return {key: value.upper() for key, value in filter(None, map(specification, lines))}
+    return {key: value.upper() for key, value in filter(None, map(_specification, lines))}
 
 
 def is_routing(lines: Sequence[str]) -> bool:

@@ -102,8 +102,8 @@ def _check_kind(file: Tsplib) -> None:
             raise FormatError(f"{section}_SECTION is not supported: every edge must be free to use.")
 
 
-def claims(lines: list[str]) -> bool:
+def _claims(lines: list[str]) -> bool:
     return is_tsplib(lines) and not is_routing(lines) and specifications(lines).get("TYPE") not in ("TOUR", "OP")
 
 
-TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), claims, _parse)
+TSPLIB = text_format("TSPLIB", (".tsp", ".atsp"), _claims, _parse)
