@@ -17,8 +17,8 @@ WHOLE = (0.0, 1.0)
 class LocalSearch(Protocol):
     """A search of one instance that knows no policy. It has a solution from its beginning on.
 
-    The same `work` from the same beginnings gives the same solutions. One that `anneals` finds the most towards the end of its time, so
-    nothing can be said before by what it has gained.
+    The same `work` from the same beginnings gives the same solutions. One that `anneals`, or brings up several solutions together, finds the most towards
+    the end of its time, so nothing can be said before by what it has gained.
     """
 
     anneals: bool
