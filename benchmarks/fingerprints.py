@@ -27,7 +27,8 @@ from gumbeldore.io.tsplib import parse_tsplib
 from gumbeldore.kits.registry import kit_named
 from gumbeldore.problems.cvrp.files import RoutesCost, cvrp_fingerprint
 from gumbeldore.problems.op.files import TourPrize, op_fingerprint
-from gumbeldore.problems.tsp.files import TourCost, tsp_fingerprint
+from gumbeldore.problems.tours import TourCost
+from gumbeldore.problems.tsp.files import tsp_fingerprint
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "gumbeldore"
 ENDINGS = {"tsp": (".tsp",), "cvrp": (".vrp",), "jssp": (".txt", ".json"), "op": (".oplib",)}

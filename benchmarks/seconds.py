@@ -35,7 +35,7 @@ from gumbeldore.io.tsplib_distances import all_pairs
 from gumbeldore.kits.kit import Instance, Kit
 from gumbeldore.kits.solver import Limit, SolverError
 from gumbeldore.problems.cvrp.files import RoutesCost
-from gumbeldore.problems.tsp.files import TourCost
+from gumbeldore.problems.tours import TourCost
 from gumbeldore.solvers.outside import outside, pyvrp_routes
 from gumbeldore.solving import solve_jobs
 from gumbeldore.solving.effort import Effort

@@ -22,6 +22,7 @@ from gumbeldore.kits.instances import InstanceSet
 from gumbeldore.kits.solver import Limit, Solved, SolverError
 from gumbeldore.kits.verdict import Verdict
 from gumbeldore.parallel.processes import WorkerError, in_processes
+from gumbeldore.problems.atsp.instances import ATSPGenerator
 from gumbeldore.problems.cvrp import experts
 from gumbeldore.problems.cvrp.experts import Routes, solve_cvrp
 from gumbeldore.problems.cvrp.instances import CVRPGenerator
@@ -40,6 +41,7 @@ from gumbeldore.solvers.outside import outside
 
 TINY = {
     "tsp": TSPGenerator(7, 3, 5),
+    "atsp": ATSPGenerator(7, 3, 5),
     "cvrp": CVRPGenerator(5, 12, 3, 5),
     "vrptw": VRPTWGenerator(5, 12, 3, 5),
     "jssp": JSSPGenerator(3, 3, 3, 5),
@@ -52,7 +54,7 @@ QUIET = Console(quiet=True)
 
 def sequences(name: str) -> list[tuple[int, ...]]:
     """Every sequence of actions that could be a solution of a tiny instance."""
-    if name == "tsp":
+    if name in ("tsp", "atsp"):
         return list(itertools.permutations(range(1, 7)))
     if name == "op":
         return [(*tour, 0) for stops in range(6) for tour in itertools.permutations(range(1, 6), stops)]

@@ -42,6 +42,7 @@ SMALL = {
 }
 SIZES = {
     "tsp": ["--cities", "6"],
+    "atsp": ["--cities", "6"],
     "cvrp": ["--customers", "6", "--capacity", "12"],
     "vrptw": ["--customers", "6"],
     "jssp": ["--jobs", "3", "--machines", "2"],

@@ -41,6 +41,8 @@ SEEDS = {
     "a.oplib": "NAME : a\nTYPE : OP\nDIMENSION : 4\nCOST_LIMIT : 20\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 0 5\n3 5 5\n4 5 0\n"
     "NODE_SCORE_SECTION\n1 3\n2 10\n3 20\n4 40\nDEPOT_SECTION\n2\n-1\nEOF\n",
     "c.jsp": "2 3\n0 3 2 2 0 5\n1 4 0 1\n",
+    "a.atsp": (FOLDER / "br17.atsp").read_text(),
+    "b.csv": "0,2,5\n1,0,3\n4,4,0\n",
     "a.csv": "x,y\n" + "".join(f"{n},{n * n}\n" for n in range(6)),
     "a.json": '{"name": "a", "coordinates": [[0, 1], [2.5, 3], [4, 5e1], [6, -7]]}',
 }
@@ -80,11 +82,12 @@ PIECES += [
     '"',
     "\ufeff",
 ]
-SOLUTIONS = {"tsp": "tour", "cvrp": "sol", "vrptw": "sol", "jssp": "csv", "fjsp": "csv", "pfsp": "csv", "op": "sol"}
-INSTANCES = {
-    kit.name: (kit, found[0])
-    for kit, found in (read_file(FOLDER / name) for name in ("ulysses16.tsp", "A-n32-k5.vrp", "C101.txt", "ft06.txt"))
+SOLUTIONS = {
+    **{"tsp": "tour", "atsp": "tour", "cvrp": "sol", "vrptw": "sol"},
+    **{"jssp": "csv", "fjsp": "csv", "pfsp": "csv", "op": "sol"},
 }
+FILES = ("ulysses16.tsp", "br17.atsp", "A-n32-k5.vrp", "C101.txt", "ft06.txt")
+INSTANCES = {kit.name: (kit, found[0]) for kit, found in (read_file(FOLDER / name) for name in FILES)}
 INSTANCES["fjsp"] = kit_named("fjsp"), parse_flexible(SEEDS["a.fjs"], "a")[0]
 INSTANCES["op"] = kit_named("op"), parse_oplib(SEEDS["a.oplib"], "a")[0]
 INSTANCES["pfsp"] = kit_named("pfsp"), parse_machines(SEEDS["a.fsp"], "a")[0]
@@ -116,7 +119,7 @@ def natural(kit, instance):
         return [0]
     if kit.name in ("cvrp", "vrptw"):
         return [2 * customer + 1 for customer in range(len(instance.arrays["demands"]) - 1)]
-    return list(range(1, len(instance.arrays["coordinates"])))
+    return list(range(1, len(next(iter(instance.arrays.values())))))
 
 
 def outcome(run):

@@ -32,6 +32,7 @@ BLIND: dict[str, dict[str, Any]] = {name: {"policy": {"features": ["distance-bia
 TINY: dict[str, dict[str, Any]] = {
     "tsp": {"problem": {"cities": 8}, "policy": NETWORK},
     "tsp-lehd": {"problem": {"cities": 8}, "policy": {**NETWORK, "layers": 1}},
+    "atsp": {"problem": {"cities": 8}, "policy": {**NETWORK, "d": 16, "layers": 1, "biased": 1, "tries": 1}},
     "cvrp": {"problem": {"customers": 6, "capacity": 15}, "policy": {**NETWORK, "d": 32}},
     "cvrp-lehd": {"problem": {"customers": 6, "capacity": 15}, "policy": {**NETWORK, "d": 32, "layers": 1}},
     "vrptw": {"problem": {"customers": 6}, "policy": {**NETWORK, "layers": 1}},
@@ -62,6 +63,7 @@ TINY: dict[str, dict[str, Any]] = {
 ENOUGH = {
     "tsp": 0.2,
     "tsp-lehd": 0.2,
+    "atsp": 0.02,
     "cvrp": 0.5,
     "cvrp-lehd": 0.5,
     "vrptw": 0.1,

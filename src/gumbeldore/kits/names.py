@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-BUILT_IN = ("tsp", "cvrp", "vrptw", "jssp", "fjsp", "pfsp", "op", "gomoku")
+BUILT_IN = ("tsp", "atsp", "cvrp", "vrptw", "jssp", "fjsp", "pfsp", "op", "gomoku")
 _GROUP = "gumbeldore.kits"
 _PROBLEMS = Path(__file__).resolve().parents[1] / "problems"
 

@@ -87,11 +87,21 @@ class MatrixPolicy(SetPolicy):
     ) -> Float[Tensor, "row token d"]:
         prepared = self._prepared(state) if context is None else context
         bias = prepared.bias[state.instance[:, None, None], order[:, :, None], order[:, None, :]]
+        return self.biased(x, blocked, bias, prepared.rest)
+
+    def biased(
+        self,
+        x: Float[Tensor, "row token d"],
+        blocked: Bool[Tensor, "row 1 1 token"] | None,
+        bias: Float[Tensor, "row present present layer_head"],
+        rest: Stack | FoldedStack,
+    ) -> Float[Tensor, "row token d"]:
+        """The tokens, the whole row's first, after the blocks that are biased and the `rest`."""
         bias = pad(bias, (0, 0, 1, 0, 1, 0)).permute(0, 3, 1, 2)  # nothing is between the whole row and an item
         biased = self.blocks.blocks[: self.config["biased"]]
         for layer, scores in zip(biased, bias.chunk(len(biased), 1), strict=True):
             x = layer(x, blocked, scores)
-        return prepared.rest(x, blocked)
+        return rest(x, blocked)
 
     def row_bytes(self, state: Any) -> int:
         """Working memory of one row."""

@@ -1,5 +1,6 @@
 """The problems, one file each."""
 
+from gumbeldore.problems.atsp.problem import ATSP, ATSPState
 from gumbeldore.problems.cvrp.problem import CVRP, CVRPState
 from gumbeldore.problems.fjsp.problem import FJSP, FJSPState
 from gumbeldore.problems.gomoku.problem import Gomoku, GomokuState
@@ -11,6 +12,7 @@ from gumbeldore.problems.tsp.problem import TSP, TSPState
 from gumbeldore.problems.vrptw.problem import VRPTW, VRPTWState
 
 __all__ = [
+    "ATSP",
     "CVRP",
     "FJSP",
     "JSSP",
@@ -18,6 +20,7 @@ __all__ = [
     "PFSP",
     "TSP",
     "VRPTW",
+    "ATSPState",
     "CVRPState",
     "FJSPState",
     "Gomoku",

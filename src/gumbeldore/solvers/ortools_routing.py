@@ -12,15 +12,21 @@ from gumbeldore.solvers.outside import SCALE, distance_matrix, outside
 
 
 def ortools_routes(
-    points: NDArray[np.float64], demands: NDArray[Any], capacity: int, limit: Limit, vehicles: int
+    points: NDArray[np.float64],
+    demands: NDArray[Any],
+    capacity: int,
+    limit: Limit,
+    vehicles: int,
+    distances: NDArray[np.float64] | None = None,
 ) -> list[list[int]]:
-    """The routes of its best solution, as customers from 0. Node 0 is the depot. It has no seed: its search is deterministic."""
+    """The routes of its best solution, as customers from 0, by the given `distances` if there are any. Node 0 is the depot. It has no seed: its
+    search is deterministic."""
     routing = outside("ortools.constraint_solver.pywrapcp")
-    distances = distance_matrix(points)
-    distances = np.rint(distances * (SCALE / (distances.max() or 1.0))).astype(np.int64)
+    lengths = distance_matrix(points) if distances is None else distances
+    lengths = np.rint(lengths * (SCALE / (lengths.max() or 1.0))).astype(np.int64)
     nodes = routing.RoutingIndexManager(len(points), vehicles, 0)
     model = routing.RoutingModel(nodes)
-    model.SetArcCostEvaluatorOfAllVehicles(model.RegisterTransitMatrix(distances.tolist()))
+    model.SetArcCostEvaluatorOfAllVehicles(model.RegisterTransitMatrix(lengths.tolist()))
     if demands.any():
         load = model.RegisterUnaryTransitVector([int(demand) for demand in demands])
         model.AddDimension(load, 0, int(capacity), True, "load")

@@ -46,7 +46,7 @@ def jobs_of(source: Source, kit: Kit | None = None) -> list[Job]:
 
 def matrix_job(matrix: Any, name: str = "") -> Job:
     """Cities of which only the distances are known, from the row's to the column's; they need not be symmetric."""
-    kit = kit_named("tsp")
+    kit = kit_named("atsp")
     return Job(kit, kit.need("instances of distances alone", "of_matrix")(plain_array(matrix), name))
 
 

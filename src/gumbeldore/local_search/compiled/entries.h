@@ -27,6 +27,9 @@ void improve_prizes(View<const double, 3> distances, View<const double, 2> prize
                     int64_t rounds, int64_t kept, View<int64_t, 2> actions);
 void bound_paths(View<const float, 3> points, View<const int32_t, 1> counts, int64_t rounds, double stride, int64_t tries,
                  int64_t more_rounds, double more_stride, int64_t threads, View<float, 3> result, View<float, 1> scales);
+void assign(View<const double, 3> distances, View<int64_t, 2> followers, View<double, 3> prices, View<int64_t, 2> tours);
+void look_ahead_by_assignment(View<const double, 3> distances, View<const int64_t, 1> instances, View<const int64_t, 2> ends,
+                              View<const int64_t, 2> left, int64_t tries, int64_t threads, View<float, 3> result, View<float, 1> scales);
 void look_ahead_by_savings(View<const float, 3> points, View<const int64_t, 2> demands, View<const int64_t, 1> capacities,
                            View<const int32_t, 1> counts, int64_t near, int64_t far, double close, int64_t threads, View<float, 3> result);
 

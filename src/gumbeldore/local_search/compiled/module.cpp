@@ -20,6 +20,8 @@ PyMODINIT_FUNC PyInit__compiled(void) {
         entry<bound_paths>("bound_paths(points, counts, rounds, stride, tries, more_rounds, more_stride, threads, result, scales)"),
         entry<look_ahead_by_savings>("look_ahead_by_savings(points, demands, capacity, counts, near, far, close, threads, result)"),
         entry<look_ahead_by_walks>("look_ahead_by_walks(ways, prizes, budgets, counts, tries, result)"),
+        entry<assign>("assign(distances, followers, prices, tours)"),
+        entry<look_ahead_by_assignment>("look_ahead_by_assignment(distances, instances, ends, left, tries, threads, result, scales)"),
         entry<plane_distances>("plane_distances(points, rule)"),
         entry<matrix_distances>("matrix_distances(matrix, whole)"),
         entry<path_cost>("path_cost(distances, nodes)"),

@@ -12,7 +12,7 @@ from gumbeldore.io.tsplib_distances import all_pairs
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
 from gumbeldore.kits.solver import MINUTE, SHORT, Limit, Solved
-from gumbeldore.problems.tsp.files import TourCost
+from gumbeldore.problems.tours import TourCost
 from gumbeldore.solvers.outside import SCALE, cp_sat, distance_matrix, outside, pyvrp_routes
 
 

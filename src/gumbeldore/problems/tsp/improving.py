@@ -11,7 +11,7 @@ from gumbeldore.kits.kit import Instance
 from gumbeldore.local_search.distances import Distances, Plane
 from gumbeldore.local_search.tours import TourSearch
 from gumbeldore.problems.distances import of_file
-from gumbeldore.problems.tsp.files import TourCost
+from gumbeldore.problems.tours import TourCost
 
 
 class TourImprovement:

@@ -17,11 +17,12 @@ from gumbeldore.local_search.compiling import where_compiled
 from gumbeldore.networks.features import ComposedSize, read
 from gumbeldore.networks.layers import TransformerSize
 from gumbeldore.problem import Problem
-from gumbeldore.problems.tsp import distances, published
+from gumbeldore.problems.tours import DISTANCES, EXPORTS, Tour, verify_by_matrix
+from gumbeldore.problems.tsp import published
 from gumbeldore.problems.tsp.baselines import BASELINES, searched
 from gumbeldore.problems.tsp.bq import TSPPolicy
 from gumbeldore.problems.tsp.experts import EXPERTS, WARM_STARTED
-from gumbeldore.problems.tsp.files import DISTANCES, TSPLIB, of_matrix
+from gumbeldore.problems.tsp.files import TSPLIB
 from gumbeldore.problems.tsp.improving import TourImprovement
 from gumbeldore.problems.tsp.instances import KIND, STANDARD, TSPGenerator, verify
 from gumbeldore.problems.tsp.known import optimal_lengths
@@ -29,7 +30,6 @@ from gumbeldore.problems.tsp.lehd import TSPLehdPolicy
 from gumbeldore.problems.tsp.plot import plot_tours
 from gumbeldore.problems.tsp.points import ARRAY, COLUMNS, JSON
 from gumbeldore.problems.tsp.problem import TSP
-from gumbeldore.problems.tsp.tours import EXPORTS
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,7 @@ class Tours:
 
 def _verify_any(instance: Arrays, actions: Sequence[int]) -> Verdict:
     """By places, or by the distances if those are all that is known."""
-    return distances.verify(instance, actions) if DISTANCES in instance else verify(instance, actions)
-
-
-@dataclass(frozen=True)
-class Tour:
-    """A closed tour."""
-
-    tour: list[int]  # the cities from 0, beginning with city 0
+    return verify_by_matrix(instance, actions) if DISTANCES in instance else verify(instance, actions)
 
 
 def compare(path: Path, instance: Arrays, solutions: Sequence[Sequence[int]], titles: Sequence[str]) -> None:
@@ -102,6 +95,5 @@ KIT = Kit(
     exports=EXPORTS,
     published=published.DATA,
     restrict=lambda problem, nearest: replace(problem, nearest=nearest),
-    of_matrix=of_matrix,
     local_search=where_compiled(TourImprovement),
 )

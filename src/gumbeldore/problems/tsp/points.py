@@ -10,24 +10,20 @@ from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
 from gumbeldore.io import arrays
+from gumbeldore.io.matrices import NUMPY, claims_array, claims_rows, numbered_rows
 from gumbeldore.io.plane import check_points
 from gumbeldore.io.text import is_number, number, shown, text_format
 from gumbeldore.kits.kit import Format, Instance
-from gumbeldore.problems.tsp.files import cities, of_matrix
+from gumbeldore.problems.tsp.files import cities
 
-_MAGIC = b"\x93NUMPY"
 _LOOKED_AT = 50  # rows, when the format is guessed
 _FEW = 2  # rows that may be anything
 
 
 def _parse_columns(text: str, stem: str) -> list[Instance]:
     """A row for each city: x and y, between commas, semicolons or blanks. A first row without numbers is a header."""
-    rows = _rows(text.splitlines())
+    rows = numbered_rows(text.splitlines())
     width, (x, y) = 2, (0, 1)
-    if _is_square(rows):
-        return [
-            of_matrix(np.array([[number(cell, f"A distance in line {place}") for cell in row] for place, row in rows]), stem)
-        ]
     if _could_be_a_shop(text, rows):
         raise FormatError(
             "This could be the beginning of a job shop. For cities, put commas between x and y, or write a header `x y`."
@@ -71,12 +67,9 @@ def _parse_json(text: str, stem: str) -> list[Instance]:
 def _read_array(path: Path) -> list[Instance]:
     """The array of a .npy file with the axes (city, 2), or (instance, city, 2)."""
     array = arrays.read_array(path)
-    if array.dtype.kind in "iuf" and array.ndim == 2 and array.shape[0] == array.shape[1] > 2:
-        return [of_matrix(array, path.stem)]
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3) or array.shape[-1] != 2 or not array.size:
         raise FormatError(
-            f"{path} must hold numbers with the axes (city, 2), (instance, city, 2), or distances with (city, city), "
-            f"got {array.dtype} {array.shape}."
+            f"{path} must hold places with the axes (city, 2) or (instance, city, 2), got {array.dtype} {array.shape}."
         )
     sets = array.astype(np.float64).reshape(-1, *array.shape[-2:])
     try:
@@ -90,26 +83,15 @@ def _checked(points: NDArray[np.float64], name: str) -> Instance:
     return cities(points, name)
 
 
-def _rows(lines: list[str]) -> list[tuple[int, list[str]]]:
-    """The cells of each line that is neither empty nor a comment, and its number."""
-    kept = [(place, line.strip()) for place, line in enumerate(lines, 1)]
-    return [(place, _cells(line)) for place, line in kept if line and not line.startswith("#")]
-
-
-def _cells(line: str) -> list[str]:
-    for delimiter in ",;\t":
-        if delimiter in line:
-            return [cell.strip(' \t"') for cell in line.split(delimiter)]
-    return line.split()
-
-
 def _is_header(row: list[str]) -> bool:
     return not any(map(is_number, row))
 
 
 def _claims_columns(lines: list[str]) -> bool:
-    """Two numbers in each row, or a header that names them."""
-    rows = [row for _, row in _rows(lines)[:_LOOKED_AT]]
+    """Two numbers in each row, or a header that names them; no matrix."""
+    if claims_rows(lines):
+        return False
+    rows = [row for _, row in numbered_rows(lines)[:_LOOKED_AT]]
     if rows and {"x", "y"} <= {cell.lower() for cell in rows[0]}:
         return True
     numbers = rows[1:] if rows and _is_header(rows[0]) else rows
@@ -117,11 +99,6 @@ def _claims_columns(lines: list[str]) -> bool:
         return True
     commas = any("," in line or ";" in line for line in lines)  # rows of job shops have none
     return commas and len(numbers) > 2 and all(len(row) == len(numbers[0]) > 2 and all(map(is_number, row)) for row in numbers)
-
-
-def _is_square(rows: list[tuple[int, list[str]]]) -> bool:
-    """As many numbers in each row as there are rows, and more than two: distances between cities."""
-    return len(rows) > 2 and all(len(row) == len(rows) and all(map(is_number, row)) for _, row in rows)
 
 
 def _could_be_a_shop(text: str, rows: list[tuple[int, list[str]]]) -> bool:
@@ -132,4 +109,4 @@ def _could_be_a_shop(text: str, rows: list[tuple[int, list[str]]]) -> bool:
 
 COLUMNS = text_format("columns of coordinates", (".csv", ".txt", ".xy"), _claims_columns, _parse_columns)
 JSON = text_format("JSON", (".json",), lambda lines: bool(lines) and lines[0].lstrip()[:1] in ("[", "{"), _parse_json)
-ARRAY = Format("numpy array", (".npy",), lambda head: head.startswith(_MAGIC), _read_array)
+ARRAY = Format("numpy array", (".npy",), lambda head: head.startswith(NUMPY) and not claims_array(head), _read_array)
