@@ -63,7 +63,7 @@ TINY: dict[str, dict[str, Any]] = {
 ENOUGH = {
     "tsp": 0.2,
     "tsp-lehd": 0.2,
-    "atsp": 0.02,
+    "atsp": 0.001,
     "cvrp": 0.5,
     "cvrp-lehd": 0.5,
     "vrptw": 0.1,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from gumbeldore.local_search.assignment import LookAhead, look_ahead
-from gumbeldore.networks.layers import FoldedStack, Stack, token_bytes
+from gumbeldore.networks.layers import Stack, token_bytes
 from gumbeldore.networks.matrix_transformer import MatrixPolicy
 from gumbeldore.networks.set_transformer import Features
 from gumbeldore.networks.tokens import block, members
@@ -47,7 +47,7 @@ class ATSPPolicy(MatrixPolicy):
         self.logit.weight.data.zero_()
         self.logit.bias.data.zero_()
 
-    def prepare(self, state: ATSPState) -> Stack | FoldedStack | None:
+    def prepare(self, state: ATSPState) -> Any:
         """The folded blocks behind those that are biased."""
         return None if torch.is_grad_enabled() else self._rest().prepare()
 
