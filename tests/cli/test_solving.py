@@ -36,6 +36,7 @@ from gumbeldore.solving.policies import policy_for
 FEW = ["--sampler", "gd:4x2", "--device", "cpu"]
 SMALL = {
     "tsp": {"d": 16, "layers": 1, "heads": 2, "ff": 16},
+    "atsp": {"d": 16, "layers": 1, "heads": 2, "ff": 16, "biased": 1, "tries": 2},
     "jssp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
     "fjsp": {"d": 16, "pairs": 1, "heads": 2, "ff": 16},
     "gomoku": {"channels": 4, "blocks": 1, "head_channels": 2, "hidden": 8},

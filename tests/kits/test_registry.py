@@ -55,7 +55,7 @@ def test_the_class_of_a_network_is_found_by_its_name():
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("tps", "Unknown problem `tps`. Known: tsp, cvrp"),
+        ("tps", "Unknown problem `tps`. Known: tsp, atsp, cvrp"),
         ("tsp-x", "Unknown problem `tsp-x`. Known: tsp, tsp-lehd"),
         ("nowhere.py:KIT", "There is no file nowhere.py"),
         ("no_such_module:KIT", "`no_such_module` cannot be imported: ModuleNotFoundError"),

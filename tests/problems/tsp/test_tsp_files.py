@@ -109,7 +109,7 @@ def test_a_large_file_in_one_line_is_recognised(tmp_path):
         ("a.json", "[[1, NaN]]", "must be finite"),
         ("a.json", "[[1, 1" + 400 * "0" + "]]", "too large"),
         ("a.tsp", HEAD.format(10) + "1 0 0\n2 1 1\n3 2 2\n4 3 3\nEOF\n", "DIMENSION is 10, but NODE_COORD_SECTION has 4 rows"),
-        ("a.tsp", "TYPE : ATSP\n", "There is no DIMENSION"),
+        ("a.tsp", "TYPE : ATSP\n", "There is no EDGE_WEIGHT_TYPE"),
         ("a.tsp", "TYPE :\n", "TYPE must say what the file is about"),
         ("a.tsp", "TYPE : TSP\nFIXED_EDGES_SECTION\n1 2\n-1\n", "FIXED_EDGES_SECTION is not supported"),
         ("a.tsp", "rubbish", "Line 1 is neither"),
@@ -125,7 +125,7 @@ def test_a_wrong_file_is_refused_with_its_fault(tmp_path, name, content, message
 def test_an_array_of_another_shape_is_refused(tmp_path):
     for array in (np.ones((3, 4)), np.ones(2), np.ones((0, 2)), np.array([["a", "b"]]), np.ones((1, 2), dtype=complex)):
         np.save(tmp_path / "a.npy", array)
-        with pytest.raises(FormatError, match="must hold numbers with the axes"):
+        with pytest.raises(FormatError, match="must hold places with the axes"):
             read_file(tmp_path / "a.npy")
 
 
