@@ -59,7 +59,7 @@ def verify_by_matrix(given: Arrays, actions: Sequence[int]) -> Verdict:
     return Verdict(True, -fsum(float(matrix[a, b]) for a, b in zip(tour, [*tour[1:], 0], strict=True)))
 
 
-def write(given: Instance, actions: Sequence[int]) -> str:
+def _write(given: Instance, actions: Sequence[int]) -> str:
     """A TOUR_SECTION, cities from 1."""
     tour = [0, *actions]
     length = f"COMMENT : Length {given.cost(actions):.15g}\n" if given.cost is not None else ""
@@ -68,7 +68,7 @@ def write(given: Instance, actions: Sequence[int]) -> str:
     return f"NAME : {name}.tour\n{length}TYPE : TOUR\nDIMENSION : {len(tour)}\nTOUR_SECTION\n{cities}\n-1\nEOF\n"
 
 
-def read(given: Instance, text: str) -> list[int]:
+def _read(given: Instance, text: str) -> list[int]:
     """The tour of a file, turned so that it begins at city 0."""
     file, count = parse_tsplib(text), len(next(iter(given.arrays.values())))
     kind = file.kind("TOUR")
@@ -82,4 +82,4 @@ def read(given: Instance, text: str) -> list[int]:
     return [city - 1 for city in tour[first + 1 :] + tour[:first]]
 
 
-EXPORTS = {"tour": Export(".tour", write, read)}
+EXPORTS = {"tour": Export(".tour", _write, _read)}

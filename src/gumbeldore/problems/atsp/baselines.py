@@ -13,8 +13,8 @@ from gumbeldore.local_search.matrix_tours import MatrixTourSearch
 from gumbeldore.problems.atsp.experts import atsp_by_ortools, atsp_by_pyvrp, atsp_by_routing
 from gumbeldore.problems.tours import DISTANCES
 
-TRIES = 8
-LEANING = 0.1
+_TRIES = 8
+_LEANING = 0.1
 """What the bound's growth counts beside the length of a patched tour."""
 
 
@@ -61,8 +61,8 @@ def by_assignments(instance: Arrays) -> list[int]:
     distances = torch.as_tensor(np.asarray(instance[DISTANCES], dtype=np.float64))[None]
     tour, left, first = [0], list(range(1, distances.shape[1])), torch.zeros(1, dtype=torch.int64)
     while left:
-        found = look_ahead(distances, first, torch.tensor([[tour[-1], 0]]), torch.tensor([left]), tries=TRIES)
-        worth = found.detour + LEANING * found.regret
+        found = look_ahead(distances, first, torch.tensor([[tour[-1], 0]]), torch.tensor([left]), tries=_TRIES)
+        worth = found.detour + _LEANING * found.regret
         tour.append(left.pop(int(worth.masked_fill(found.tried == 0, torch.inf).argmin())))
     return tour[1:]
 

@@ -16,9 +16,9 @@ from gumbeldore.networks.set_transformer import Features
 from gumbeldore.networks.tokens import block, members
 from gumbeldore.problems.atsp.problem import ATSPState
 
-MOST = 20.0
+_MOST = 20.0
 """Features are cut there: an edge that nobody may use is as good as one of twenty mean edges."""
-DETOUR, REGRET = -8.0, -0.8
+_DETOUR, _REGRET = -8.0, -0.8
 """The logit of a city at first, for each mean edge of detour and regret: the network begins as the rule to go where patched tours are shortest."""
 
 
@@ -43,7 +43,7 @@ class ATSPPolicy(MatrixPolicy):
         super().__init__(d, layers, heads, ff, biased)
         self.config["tries"] = tries
         self.heuristic_prior = nn.Linear(2, 1, bias=False)
-        self.heuristic_prior.weight.data = torch.tensor([[DETOUR, REGRET]])
+        self.heuristic_prior.weight.data = torch.tensor([[_DETOUR, _REGRET]])
         self.logit.weight.data.zero_()
         self.logit.bias.data.zero_()
 
@@ -82,7 +82,7 @@ class ATSPPolicy(MatrixPolicy):
         real = torch.ones_like(order, dtype=dtype) if padding is None else (~padding).to(dtype)
         count = real.sum(1, keepdim=True)
         other = 1 - torch.eye(order.shape[1], dtype=dtype, device=order.device)
-        far = MOST * (1 - real[:, None] * real[:, :, None] * other)
+        far = _MOST * (1 - real[:, None] * real[:, :, None] * other)
         tried, limit = found.tried, (found.detour * found.tried).amax(1, keepdim=True)
         items = [
             torch.where(tried > 0, found.detour, limit + 0.5),
@@ -103,7 +103,7 @@ class ATSPPolicy(MatrixPolicy):
         follows = one_hot(found.follower.long() + 1, order.shape[1] + 1)[..., 1:].to(dtype)
         pairs = torch.stack([reduced, reduced.mT, between, between.mT, follows, follows.mT], -1)
         whole = torch.cat([count / state.visited.shape[1], 1 / count.clamp(min=1), limit], 1)
-        return squeezed(torch.stack(items, 2) * real[..., None]), squeezed(pairs), squeezed(whole)
+        return _squeezed(torch.stack(items, 2) * real[..., None]), _squeezed(pairs), _squeezed(whole)
 
     def features(self, state: ATSPState) -> Features:
         """The same by the numbers of cities."""
@@ -125,6 +125,6 @@ class ATSPPolicy(MatrixPolicy):
         return tokens * (token_bytes(self.blocks.blocks, tokens) + kept * 4 * (12 * d + 4 * ff + 4 * heads * tokens) + pairs)
 
 
-def squeezed(values: Tensor) -> Tensor:
+def _squeezed(values: Tensor) -> Tensor:
     """Large numbers differ less."""
-    return values.clamp(-MOST, MOST)
+    return values.clamp(-_MOST, _MOST)

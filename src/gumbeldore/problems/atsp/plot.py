@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gumbeldore.figure import saved_figure
 
-MOST = 98
+_MOST = 98
 """Colours end at this percentile: one edge that nobody may use would hide all others."""
 
 
@@ -30,7 +30,7 @@ def plot_matrices(
         for panel, tour, title in zip(panels, tours, titles, strict=False):
             ordered = np.array(matrix, dtype=np.float64)[np.ix_(tour, tour)]
             np.fill_diagonal(ordered, np.nan)
-            low, high = float(others.min()), float(np.percentile(others, MOST))
+            low, high = float(others.min()), float(np.percentile(others, _MOST))
             shown = panel.imshow(ordered, cmap="viridis", vmin=low, vmax=max(high, low + 1e-9), interpolation="nearest")
             place = np.arange(len(tour))
             panel.scatter(

@@ -15,7 +15,7 @@ from gumbeldore.local_search.matrix_tours import improve_matrix_tours
 from gumbeldore.problem import Augmentations, Examples, Problem, ReEncoding, State, precise
 from gumbeldore.problems.geometry import all_true, drawn_apart
 
-FORMS = 2
+_FORMS = 2
 """The matrix itself, and transposed: tours of one are tours of the other, read backwards."""
 
 
@@ -151,23 +151,23 @@ class ATSP(Problem[ATSPState]):
         """Other cities to begin with, in either direction. The tag is city * 2 + direction."""
         require(bool((state.visited.sum(1) == 1).all()), "`augmentations` needs initial states.")
         cities = state.visited.shape[1]
-        drawn = drawn_apart(seeds, cities, FORMS, count)
+        drawn = drawn_apart(seeds, cities, _FORMS, count)
         count = drawn.shape[1]
         rows = torch.arange(len(drawn), device=state.device).repeat_interleave(count)
-        begin = (state.start[rows] + drawn.flatten() // FORMS) % cities
-        tag = begin * FORMS + drawn.flatten() % FORMS
+        begin = (state.start[rows] + drawn.flatten() // _FORMS) % cities
+        tag = begin * _FORMS + drawn.flatten() % _FORMS
         return Augmentations(self._seen(state.rows(rows), tag), tag, count)
 
     def _seen(self, state: ATSPState, tag: Int[Tensor, " row"]) -> ATSPState:
         """Initial states as their tags say."""
-        same, start = state.compact(), tag // FORMS
+        same, start = state.compact(), tag // _FORMS
         visited = torch.zeros_like(same.visited).scatter_(1, start[:, None], True)
-        distances = _turned(same.distances, tag % FORMS == 1)
+        distances = _turned(same.distances, tag % _FORMS == 1)
         return replace(same, distances=distances, start=start, current=start, visited=visited)
 
     def inverse_transform(self, state: ATSPState, tag: Int[Tensor, " row"], actions: Int[Tensor, "row depth"]) -> Tensor:
-        tour = torch.cat([(tag // FORMS)[:, None], actions], 1)
-        return begun_at(torch.where((tag % FORMS == 1)[:, None], tour.flip(1), tour), state.start)
+        tour = torch.cat([(tag // _FORMS)[:, None], actions], 1)
+        return begun_at(torch.where((tag % _FORMS == 1)[:, None], tour.flip(1), tour), state.start)
 
     def reencoded(
         self, state: ATSPState, actions: Int[Tensor, "row depth"], *, seeds: Int[Tensor, " row"]
@@ -178,7 +178,7 @@ class ATSP(Problem[ATSPState]):
         turned = noise & 1
         tour = torch.where((turned == 1)[:, None], tour.flip(1), tour)
         start = tour.gather(1, ((noise >> 8) % tour.shape[1])[:, None]).squeeze(1)
-        tag = start * FORMS + turned
+        tag = start * _FORMS + turned
         return ReEncoding(self._seen(state, tag), tag, begun_at(tour, start))
 
 
