@@ -14,7 +14,7 @@ import gumbeldore.kits
 from gumbeldore.cli import main
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.new import write_kit
-from gumbeldore.kits.registry import kit_at
+from gumbeldore.kits.registry import argument, kit_at, kit_named
 
 
 def test_a_new_kit_checks_trains_solves_and_is_compared_at_once(tmp_path, capsys, monkeypatch):
@@ -38,6 +38,22 @@ def test_a_new_kit_checks_trains_solves_and_is_compared_at_once(tmp_path, capsys
     assert main(["label", kit, "--count", "4", "--solver", "gumbeldore", "--work", "5", "--out", "labels.npz"]) == 0
     labelled = ["--labels", "labels.npz", "--folder", "runs/b", "--training.epochs", "1", "--workers", "0"]
     assert main(["imitate", kit, *labelled, "--training.batches", "2", "--validation.instances", "8"]) == 0
+
+
+def test_commands_that_messages_name_are_those_of_its_file(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_kit("sixth_kit", tmp_path)
+    kit = "sixth_kit.py:KIT"
+    assert main(["solve", kit, "--count", "1"]) == 2
+    assert f"Train one (gumbeldore train {kit} --folder runs/mine)" in " ".join(capsys.readouterr().err.split())
+    assert main(["imitate", kit]) == 2
+    assert f"gumbeldore imitate {kit} --labels FILE.npz" in " ".join(capsys.readouterr().err.split())
+    for command in ("check", "solve", "evaluate", "generate", "label", "train"):
+        with pytest.raises(SystemExit):
+            main([command, kit, "--nonsense"])
+        assert f"gumbeldore {command} {kit} --help" in " ".join(capsys.readouterr().err.replace("│", "").split())
+    assert argument(kit_named("tsp")) == "tsp"
 
 
 def test_its_own_test_passes(tmp_path):

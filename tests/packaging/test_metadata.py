@@ -31,3 +31,9 @@ def test_extras_that_pages_name_exist():
     }
     assert named
     assert named <= set(PROJECT["optional-dependencies"])
+
+
+def test_type_checkers_are_told_that_the_package_is_typed():
+    assert (ROOT / "src/gumbeldore/py.typed").is_file()
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["gumbeldore"]
+    assert "py.typed" in data

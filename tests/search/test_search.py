@@ -134,6 +134,13 @@ class TestIndependence:
             == []
         )
 
+    def test_seeds_may_be_a_list_and_a_number_stands_for_a_generator(self):
+        state, sampler = random_trees(2, 3, 3, generator=generator()), StochasticBeamSearch(2, 2)
+        listed, tensor = (sampler(PROBLEM, TablePolicy(), state, seeds=seeds) for seeds in ([3, 4], torch.tensor([3, 4])))
+        assert differences(listed, tensor) == []
+        numbered = sampler(PROBLEM, TablePolicy(), state, seeds=7)
+        assert differences(numbered, sampler(PROBLEM, TablePolicy(), state, generator=generator(7))) == []
+
     def test_seeds_of_any_integer_type_give_the_same_answer(self):
         state, sampler = random_trees(9, 3, 3, generator=generator()), StochasticBeamSearch(2, 2)
         short, long = (

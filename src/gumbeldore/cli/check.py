@@ -26,7 +26,7 @@ class CheckSettings:
 def command(arguments: list[str]) -> None:
     """gumbeldore check PROBLEM"""
     entry, arguments = take_entry("check", arguments)
-    prog, about = f"gumbeldore check {entry.name}", CheckSettings.__doc__
+    prog, about = f"gumbeldore check {entry.argument}", CheckSettings.__doc__
     settings = tyro.cli(CheckSettings, args=arguments, prog=prog, description=about)
     if settings.diverged is None:
         check(entry, settings.seed)

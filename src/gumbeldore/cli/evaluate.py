@@ -59,7 +59,7 @@ class EvaluateSettings:
 def command(arguments: list[str]) -> int:
     """gumbeldore evaluate PROBLEM; returns the exit code: 0, 1 if some files could not be read."""
     entry, arguments = take_entry("evaluate", arguments)
-    prog = f"gumbeldore evaluate {entry.name}"
+    prog = f"gumbeldore evaluate {entry.argument}"
     settings = tyro.cli(EvaluateSettings, args=arguments, prog=prog, description=about(entry.kit))
     faults = [fault for named in evaluate(entry.kit, settings).sets for fault in named.faults]
     for fault in faults:

@@ -31,7 +31,7 @@ def command(arguments: list[str]) -> None:
     """gumbeldore generate PROBLEM"""
     entry, arguments = take_entry("generate", arguments)
     shape, about = _options(entry.kit)
-    settings = tyro.cli(shape, args=arguments, prog=f"gumbeldore generate {entry.name}", description=about)
+    settings = tyro.cli(shape, args=arguments, prog=f"gumbeldore generate {entry.argument}", description=about)
     generate(entry.kit, settings)
 
 

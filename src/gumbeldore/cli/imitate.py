@@ -27,7 +27,9 @@ def command(arguments: list[str]) -> None:
         resume=early.resume,
     )
     if not choice.labels and not {"--help", "-h"} & set(rest):
-        what = f"Name labels to learn from: gumbeldore imitate {entry.name} --labels FILE.npz. `gumbeldore label` makes them."
+        what = (
+            f"Name labels to learn from: gumbeldore imitate {entry.argument} --labels FILE.npz. `gumbeldore label` makes them."
+        )
         raise SettingsError(f"{early.folder} holds no supervised run to resume." if early.resume else what)
     settings = run_settings("imitate", entry, early, rest, choice.settings, _ABOUT.format(summary=entry.summary))
     TrainingRun(entry, settings, early.folder, options_of(early, choice.start), choice.labels).finish()

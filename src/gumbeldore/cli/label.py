@@ -41,7 +41,7 @@ def command(arguments: list[str]) -> None:
     """gumbeldore label PROBLEM"""
     entry, arguments = take_entry("label", arguments)
     shape, about = _options(entry.kit)
-    label_files(entry.kit, tyro.cli(shape, args=arguments, prog=f"gumbeldore label {entry.name}", description=about))
+    label_files(entry.kit, tyro.cli(shape, args=arguments, prog=f"gumbeldore label {entry.argument}", description=about))
 
 
 def _options(kit: Kit) -> tuple[Any, str]:

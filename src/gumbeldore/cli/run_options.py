@@ -106,7 +106,7 @@ def run_settings(command: str, entry: Entry, early: argparse.Namespace, argument
         args=arguments,
         default=shape(**{name: value for name, _, value in fields}),
         description=text,
-        prog=f"gumbeldore {command} {entry.name}",
+        prog=f"gumbeldore {command} {entry.argument}",
     )
     sampler = getattr(chosen, "sampler", None)
     changes = {name: getattr(chosen, name) for name in names if name != "sampler"}

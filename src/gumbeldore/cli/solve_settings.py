@@ -118,6 +118,6 @@ def settings_of(arguments: list[str], entry: Entry | None) -> SolveSettings:
     usual = one_instance(entry.kit, entry.settings().problem)
     kind = RandomStates[type(usual.problem)] if isinstance(usual, RandomStates) else type(usual)  # type: ignore[misc]
     shown = Annotated[kind, tyro.conf.arg(name="", default=usual)]  # type: ignore[misc, valid-type]
-    prog, about = f"gumbeldore solve {entry.name}", ProblemSettings.__doc__
+    prog, about = f"gumbeldore solve {entry.argument}", ProblemSettings.__doc__
     shape: Any = ProblemSettings[shown]
     return tyro.cli(shape, args=arguments, prog=prog, description=about)

@@ -65,8 +65,10 @@ def choose(kit: Kit, name: str | None = None) -> Shipped:
     """The kit's policy of that name, or the one to use if none is named."""
     known = shipped(kit)
     if not known:
+        from gumbeldore.kits.registry import argument  # which needs more than a moment
+
         raise SettingsError(
-            f"No trained policy ships for `{kit.name}`. Train one (gumbeldore train {kit.name} --folder runs/mine) and name it: "
+            f"No trained policy ships for `{kit.name}`. Train one (gumbeldore train {argument(kit)} --folder runs/mine) and name it: "
             f"--policy runs/mine/policy.safetensors."
         )
     for policy in known:

@@ -56,6 +56,11 @@ def kit_at(place: str) -> Kit:
     return kit
 
 
+def argument(kit: Kit) -> str:
+    """How a command names the kit: by where it stands, if that is how it was named."""
+    return kit.name if kit.name in BUILT_IN else _PLACES.get(id(kit), kit.name)
+
+
 _PLACES: dict[int, str] = {}
 """Where kits that were named by their place are, by identity."""
 

@@ -42,7 +42,9 @@ def chosen(
     """What a training by self-improvement begins with. `changes`, a table or a file of settings, go on top of the preset."""
     record = _record(entry, folder, changes, resume)
     if LABELS in record.content:
-        raise SettingsError(f"{folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.name} --resume`.")
+        raise SettingsError(
+            f"{folder} holds a supervised run. Go on with it by `gumbeldore imitate {entry.argument} --resume`."
+        )
     start = _weights(start, record, resume)
     content = {name: value for name, value in record.content.items() if name not in (INSTANCES, INSTANCES_HASH)}
     own = _own_instances(entry, instances, record.content)

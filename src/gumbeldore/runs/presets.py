@@ -12,7 +12,7 @@ from gumbeldore.kits.instances import InstanceSchema
 from gumbeldore.kits.kit import Architecture, Kit
 from gumbeldore.kits.measure import Measure
 from gumbeldore.kits.names import BUILT_IN, kit_names, problem_names
-from gumbeldore.kits.registry import kit_at, kit_named
+from gumbeldore.kits.registry import argument, kit_at, kit_named
 from gumbeldore.policy import Network
 from gumbeldore.runs.records import merged, read_settings
 from gumbeldore.runs.settings import RunSettings
@@ -52,6 +52,11 @@ class Entry:
         """As on the command line: the kit's, with the architecture unless it is the usual one."""
         usual = next(iter(self.kit.architectures)) == self.architecture_name
         return self.kit.name if usual else f"{self.kit.name}-{self.architecture_name}"
+
+    @property
+    def argument(self) -> str:
+        """As a command takes it: also where the kit stands, if that is how it was named."""
+        return argument(self.kit) + self.name.removeprefix(self.kit.name)
 
     @property
     def architecture(self) -> Architecture:

@@ -80,7 +80,7 @@ class Session:
                 words = yield from self._followed(ranks().synchronised(stream, Epoch), recorder, saved)
                 recorder.finish()
             except DivergenceError as error:
-                raise recorder.save_divergence(error, self.entry.name) from error
+                raise recorder.save_divergence(error, self.entry.argument) from error
             except (KeyboardInterrupt, GeneratorExit):
                 _give_up(recorder)
                 raise

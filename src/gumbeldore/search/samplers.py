@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from math import ceil
@@ -93,15 +93,16 @@ class Sampler(ABC):
         state: S,
         *,
         generator: torch.Generator | None = None,
-        seeds: Int[Tensor, " batch"] | None = None,
+        seeds: Int[Tensor, " batch"] | Sequence[int] | int | None = None,
     ) -> Solutions:
-        """Solves every instance of `state` (one row each). Give a `generator`, or one integer seed per instance."""
-        if seeds is None:
-            seeds = draw_seeds(state.row_count, generator)
-        require(len(seeds) == state.row_count, f"`seeds` must hold one seed per row ({state.row_count}), got {len(seeds)}.")
+        """Solves every instance of `state` (one row each). Give a `generator`, a number from which seeds follow, or one seed per instance."""
+        if isinstance(seeds, int):
+            generator, seeds = torch.Generator().manual_seed(seeds), None
+        own = draw_seeds(state.row_count, generator) if seeds is None else torch.as_tensor(seeds)
+        require(len(own) == state.row_count, f"`seeds` must hold one seed per row ({state.row_count}), got {len(own)}.")
         parts = []
         for rows in self.chunks(problem, state):
-            stream = self.stream(problem, policy, state.rows(rows), seeds[rows].to(state.device, torch.int64))
+            stream = self.stream(problem, policy, state.rows(rows), own[rows].to(state.device, torch.int64))
             parts.append(deque(stream, maxlen=1).pop())
         return Solutions.concatenate(parts)
 

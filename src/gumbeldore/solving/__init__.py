@@ -16,6 +16,7 @@ import torch
 
 from gumbeldore.errors import SettingsError, require
 from gumbeldore.kits.kit import Kit
+from gumbeldore.kits.registry import kit_at, kit_named
 from gumbeldore.policy import Network, Policy
 from gumbeldore.search.samplers import Sampler
 from gumbeldore.solving.display import Display
@@ -49,7 +50,7 @@ def solve(
     source: Source | None = None,
     *,
     matrix: Any = None,
-    kit: Kit | None = None,
+    kit: Kit | str | None = None,
     policy: AnyPolicy = None,
     sampler: Sampler | str = "balanced",
     time_limit: float | None = None,
@@ -72,7 +73,7 @@ def solve(
     - The others are those of `solve_all`.
     """
     require((source is None) != (matrix is None), "Give one of `source` and `matrix`.")
-    jobs = [matrix_job(matrix)] if source is None else jobs_of(source, kit)
+    jobs = [matrix_job(matrix)] if source is None else jobs_of(source, _kit(kit))
     require(len(jobs) == 1, f"{_shown(source)} holds {len(jobs)} instances: use `solve_all`, which returns a list.")
     effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
     jobs = jobs if start is None else [begun(jobs[0], start)]
@@ -82,7 +83,7 @@ def solve(
 def solve_all(
     sources: Iterable[Source],
     *,
-    kit: Kit | None = None,
+    kit: Kit | str | None = None,
     policy: AnyPolicy = None,
     sampler: Sampler | str = "balanced",
     time_limit: float | None = None,
@@ -99,7 +100,7 @@ def solve_all(
     """Solves all instances of files, folders and arrays, in order. The first thing that goes wrong is raised.
 
     - `policy`: a file of weights, the name of one that ships, a network, or a function of a state; None: the one that ships for the problem.
-    - `kit`: of the problem, where it is not to be guessed.
+    - `kit`: of the problem, or its name or place, where it is not to be guessed.
     - `sampler`: a preset (fast, balanced, best), or a sampler or its name (`gd:32x4`), which then works alone.
     - `time_limit`: seconds per instance; `sequences`: how many the policy samples, alone.
     - `parts`: who works on an instance, of "policy", "local-search", "reconstruction"; None: all that there are.
@@ -111,7 +112,8 @@ def solve_all(
 
     For what happens meanwhile, or to keep the best after an interrupt, iterate over a `Solving` yourself.
     """
-    jobs = [job for source in sources for job in jobs_of(source, kit)]
+    known = _kit(kit)
+    jobs = [job for source in sources for job in jobs_of(source, known)]
     effort = Effort(sampler, time_limit, sequences, parts, nearest, polish, seed, memory)
     return solve_jobs(jobs, effort, policy=policy, workers=workers, device=device, progress=progress)
 
@@ -142,6 +144,13 @@ def solve_jobs(
             if display is not None:
                 display.show(event)
     return solving.results()
+
+
+def _kit(kit: Kit | str | None) -> Kit | None:
+    """The kit, also by its name or by where it stands."""
+    if isinstance(kit, str):
+        return kit_at(kit) if ":" in kit else kit_named(kit)
+    return kit
 
 
 def _shown(source: Any) -> str:
