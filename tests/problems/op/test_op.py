@@ -104,6 +104,15 @@ def test_examples_say_how_a_tour_goes_on():
     assert 0 < int(forward.sum()) < 200
 
 
+def test_no_example_ends_a_tour_while_a_node_is_within_reach():
+    problem = OP(12)
+    state, actions, _ = walks(problem, 200, whole=False)
+    examples = problem.examples_after(state, actions, (actions > 0).sum(1), generator=torch.Generator().manual_seed(0))
+    left = examples.state.choosable.any(1)
+    assert 0 < int(left.sum()) < 200
+    assert torch.equal(examples.action > 0, left)
+
+
 def test_a_tour_the_other_way_round_is_worth_the_same():
     problem = OP(12)
     state, actions, end = walks(problem, 50)

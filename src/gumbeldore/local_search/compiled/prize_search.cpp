@@ -107,8 +107,7 @@ int64_t PrizeSearch::run(int64_t work, double seconds, std::optional<Progress> p
         recreate(random.below(2) ? 1 : 2 * random.unit(), 0.5 * random.unit(), false);
         shorten();
         recreate(1, 0, false);
-        measure();
-        lead();
+        if (length <= budget) lead();
         double usual = most / std::max(1.0, (double)leading.size()), warmth = usual * HOT * std::pow(COLD / HOT, share);
         if (price * length - collected >= before - warmth * std::log(1 - random.unit()) || length > budget) {
             tour = kept_tour;

@@ -186,11 +186,13 @@ class OP(Problem[OPState]):
     def examples_after(
         self, state: OPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"], *, generator: torch.Generator
     ) -> Examples[OPState]:
-        """Under some isometry."""
+        """Under some isometry. Where a tour ends although a node is within reach, it goes on to the one with the most prize per way."""
         there = self.prefix(state, actions, steps)
+        target = actions.gather(1, steps[:, None]).squeeze(1)
+        worth = (there.prizes / there.ways.clamp(min=1e-300)).masked_fill(~there.choosable, -1)
+        target = torch.where((target == END) & there.choosable.any(1), worth.argmax(1), target)
         which = torch.randint(ISOMETRIES, (len(steps),), generator=generator).to(steps.device)
-        there = replace(there, nodes=isometry(there.nodes, which))
-        return Examples(there, actions.gather(1, steps[:, None]).squeeze(1))
+        return Examples(replace(there, nodes=isometry(there.nodes, which)), target)
 
     def prefix(self, state: OPState, actions: Int[Tensor, "row depth"], steps: Int[Tensor, " row"]) -> OPState:
         """What `replay` does from the depot, many times faster, for prefixes that do not end the tour."""
