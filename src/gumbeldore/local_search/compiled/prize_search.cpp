@@ -14,6 +14,9 @@ constexpr double HOT = 0.5, COLD = 0.01;     // temperatures, in mean prizes of 
 constexpr double WORTH = 0.5;                // of a way that is shorter, beside that of the mean way to a prize
 constexpr int LISTED = 1000;                 // so many nodes have all their distances listed
 constexpr int64_t CYCLE = 100;               // rounds per node of the first annealing
+constexpr int STARTS = 8, DRAWN = 3;         // tours that a search with an end begins with, at most, and the nodes that each is drawn by
+constexpr double EXPLORING = 0.5;            // the part of the time that these have
+constexpr int64_t LEAST_ROUNDS = 10;         // of each, per node
 constexpr double WARM = 0.2;                 // where in its temperatures each of them begins
 constexpr int LOOK = 16;                     // rounds between looks at the clock
 }  // namespace
@@ -87,36 +90,78 @@ void PrizeSearch::lead() {
 int64_t PrizeSearch::run(int64_t work, double seconds, std::optional<Progress> progress, Watch &watch) {
     if (n < 2) return work;
     double share = 0;
-    int64_t done = 0;
+    int64_t done = 0, enough = work / std::max<int64_t>(1, LEAST_ROUNDS * n);
+    int starts = (int)std::clamp<int64_t>(enough, 1, STARTS);
     for (; done < work; done++) {
         if (done % LOOK == 0 && watch.over()) break;
         if (!progress) {
-            if (turn == cycle) {
-                cycle *= 2;
-                turn = (int64_t)(WARM * (double)cycle);
-            }
-            share = (double)(turn++) / (double)cycle;
+            share = own_share();
         } else if (done % LOOK == 0) {
             double spent = std::max((double)done / (double)work, watch.spent() / seconds);
-            share = progress->from + (progress->to - progress->from) * std::min(spent, 1.0);
+            share = staged(progress->from + (progress->to - progress->from) * std::min(spent, 1.0), starts);
         }
-        double price = WORTH * most / std::max(budget, 1e-300);  // of the way
-        double before = price * length - collected, old_length = length, old_prize = collected;
-        kept_tour = tour;
-        ruin();
-        recreate(random.below(2) ? 1 : 2 * random.unit(), 0.5 * random.unit(), false);
-        shorten();
-        recreate(1, 0, false);
-        if (length <= budget) lead();
-        double usual = most / std::max(1.0, (double)leading.size()), warmth = usual * HOT * std::pow(COLD / HOT, share);
-        if (price * length - collected >= before - warmth * std::log(1 - random.unit()) || length > budget) {
-            tour = kept_tour;
-            number(0);
-            length = old_length;
-            collected = old_prize;
-        }
+        round(HOT * std::pow(COLD / HOT, share));
     }
     return done;
+}
+
+// How far an annealing of a search without an end is. Each begins with another tour, or goes on from the best.
+double PrizeSearch::own_share() {
+    if (turn == cycle) {
+        cycle *= 2;
+        turn = (int64_t)(WARM * (double)cycle);
+        begin_stage(stage + 1, stage % 2 != 0);
+    }
+    return (double)(turn++) / (double)cycle;
+}
+
+// How far an annealing is, of those that a search with an end consists of: from several tours, then from the best.
+double PrizeSearch::staged(double share, int starts) {
+    int now = share < EXPLORING ? (int)(share / EXPLORING * starts) : starts;
+    if (now != stage) begin_stage(now, now == starts);
+    if (now == starts) return WARM + (1 - WARM) * (share - EXPLORING) / (1 - EXPLORING);
+    return share / EXPLORING * starts - now;
+}
+
+void PrizeSearch::begin_stage(int now, bool from_best) {
+    if (from_best)
+        set(leading);
+    else if (now > 0)
+        start_anew();
+    stage = now;
+}
+
+// A tour by insertion from some nodes on that are drawn.
+void PrizeSearch::start_anew() {
+    set(first ? std::vector<int>{first} : std::vector<int>{});
+    for (int i = 0; i < DRAWN; i++) {
+        Insertion way{1 + random.below(n - 1), 0, 0, 0};
+        if (place[way.node] >= 0 || barred[way.node]) continue;
+        find_place(way);
+        if (way.cost > budget - length) continue;
+        tour.insert(tour.begin() + way.behind + 1, way.node);
+        number(0);
+        measure();
+    }
+    fill();
+}
+
+// One round of removal and reinsertion, which is taken back if it is too bad for the temperature, in mean prizes.
+void PrizeSearch::round(double temperature) {
+    double price = WORTH * most / std::max(budget, 1e-300);  // of the way
+    double before = price * length - collected, old_length = length, old_prize = collected;
+    kept_tour = tour;
+    ruin();
+    recreate(random.below(2) ? 1 : 2 * random.unit(), 0.5 * random.unit(), false);
+    shorten();
+    recreate(1, 0, false);
+    if (length <= budget) lead();
+    double warmth = temperature * most / std::max(1.0, (double)leading.size());
+    if (price * length - collected < before - warmth * std::log(1 - random.unit()) && length <= budget) return;
+    tour = kept_tour;
+    number(0);
+    length = old_length;
+    collected = old_prize;
 }
 
 // Takes nodes out: one stretch of the tour, or the tour's nodes around some node, or a few anywhere.

@@ -45,7 +45,8 @@ class PrizeSearch {
     std::vector<int> absent, touched, kept_tour;
     std::vector<double> taste;
     std::vector<char> waits;
-    int64_t cycle, turn;
+    int64_t cycle, turn;  // how long the search anneals on its own, and how far it is
+    int stage = -1;       // which of its annealings
 
     struct Insertion {
         int node, behind;  // which place of the tour it comes behind
@@ -58,6 +59,11 @@ class PrizeSearch {
     void set(const std::vector<int> &order);
     void measure();
     void number(int from);
+    double own_share();
+    double staged(double share, int starts);
+    void begin_stage(int now, bool from_best);
+    void start_anew();
+    void round(double temperature);
     void ruin();
     void take_segment(int at, int count);
     void take_around(int node, int count);
