@@ -42,7 +42,11 @@ def commands() -> list[str]:
     blocks = [block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL)]
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("gumbeldore ")]
     plain = {shlex.join(shlex.split(line, comments=True)[1:]) for line in lines}
-    return sorted(line for line in plain if not re.search(r" (RUN|NEW|FILE|ADDRESS|new|tardy/tardy\.py:KIT|mk01\.fjs)", line))
+    return sorted(
+        line
+        for line in plain
+        if not re.search(r" (RUN|NEW|FILE|ADDRESS|new|tardy/tardy\.py:KIT|mk01\.fjs|berlin52-gen2-50\.oplib)", line)
+    )
 
 
 def pretended(asked: list[str], name: str):

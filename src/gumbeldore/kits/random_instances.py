@@ -121,9 +121,10 @@ class RandomStates(Generic[P]):
 
 
 def one_instance(kit: Kit, problem: Any) -> Any:
-    """The settings of one random instance, of the same size as this problem's."""
+    """The settings of one random instance, of the same size as this problem's; of several, the last."""
     if kit.generator is None:
         return RandomStates(problem)
     kind: Any = kit.generator
     shared = {field.name for field in fields(kind)} & {field.name for field in fields(problem)}
-    return kind(**{name: getattr(problem, name) for name in shared}, count=1)
+    sizes = {name: getattr(problem, name) for name in shared}
+    return kind(**{name: size[-1] if isinstance(size, tuple) else size for name, size in sizes.items()}, count=1)

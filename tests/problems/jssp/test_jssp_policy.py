@@ -152,7 +152,7 @@ def test_it_computes_what_the_paper_says(
 def test_gradients_are_those_of_the_plain_network(compiled: bool) -> None:
     dtype, tolerance = (torch.float32, 1e-4) if compiled else (torch.float64, 1e-6)
     state, policy = scattered(4, 5, count=8), small().to(dtype)
-    assert (policy._prepare(state).blocks is not None) == compiled
+    assert (policy._prepare(state).blocks.folded is not None) == compiled
     target = torch.randn(state.scheduled.shape, generator=seeded(3), dtype=dtype) * state.unfinished
     theirs = copy.deepcopy(policy)
     (policy(state) * target).sum().backward()
