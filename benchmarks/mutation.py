@@ -16,16 +16,23 @@ import copy
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+import torch  # noqa: F401 - once for all copies of this process
+
 HERE = Path(__file__).resolve().parent.parent
 PACKAGE = HERE / "src" / "gumbeldore"
-SECONDS = 900
+SECONDS = 300
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+sys.dont_write_bytecode = True
 
 TESTS = {
     "search/reconstruction.py": ["tests/search/test_reconstruction.py"],
@@ -39,8 +46,34 @@ TESTS = {
     "search/advantage.py": ["tests/search/test_update.py"],
     "search/scores.py": ["tests/search/test_ties.py", "tests/search/test_augmentation.py", "tests/search/test_sampling_law.py"],
     "search/gumbel.py": ["tests/search/test_gumbel.py", "tests/search/test_sampling_law.py"],
+    "search/trie.py": ["tests/search/test_gumbel.py", "tests/search/test_search.py", "tests/search/test_update.py"],
+    "search/expansion.py": [
+        "tests/search/test_search.py",
+        "tests/search/test_counts.py",
+        "tests/search/test_transpositions.py",
+    ],
+    "search/evaluator.py": ["tests/test_errors.py", "tests/search/test_counts.py"],
+    "search/replacement.py": ["tests/search/test_counts.py", "tests/search/test_search.py"],
+    "search/samplers.py": ["tests/test_errors.py", "tests/search/test_memory.py", "tests/search/test_search.py"],
+    "search/deadline.py": ["tests/search/test_deadline.py"],
     "search": ["tests/search"],
     "evaluation/statistics.py": ["tests/evaluation/test_statistics.py"],
+    "problems/tsp/verify.py": ["tests/problems/test_verification.py"],
+    "problems/cvrp/verify.py": ["tests/problems/test_verification.py"],
+    "problems/jssp/verify.py": ["tests/problems/test_verification.py"],
+    "problems/tsp/files.py": ["tests/problems/tsp/test_tsp_files.py", "tests/io/test_tsplib.py", "tests/io/test_best_known.py"],
+    "problems/cvrp/files.py": ["tests/problems/cvrp/test_cvrp_files.py", "tests/io/test_tsplib.py"],
+    "problems/jssp/files.py": ["tests/problems/jssp/test_jssp_files.py"],
+    "problems/jssp/bounds.py": ["tests/problems/jssp/test_bounds.py"],
+    "problems/cvrp/savings.py": ["tests/problems/cvrp/test_savings.py"],
+    "problems/fjsp/verify.py": ["tests/problems/fjsp/test_fjsp_verifier.py"],
+    "problems/fjsp": ["tests/problems/fjsp/test_fjsp.py"],
+    "problems/pfsp": ["tests/problems/pfsp/test_pfsp.py"],
+    "local_search/tours.py": ["tests/local_search/test_tours.py", "tests/local_search/test_boundary.py"],
+    "local_search/routes.py": ["tests/local_search/test_routes.py", "tests/local_search/test_boundary.py"],
+    "local_search/schedules.py": ["tests/local_search/test_schedules.py", "tests/local_search/test_boundary.py"],
+    "local_search/distances.py": ["tests/local_search/test_tours.py", "tests/local_search/test_boundary.py"],
+    "local_search": ["tests/local_search", "tests/problems/fjsp/test_fjsp_search.py", "tests/problems/pfsp/test_pfsp.py"],
     "problems/tsp": ["tests/problems/tsp/test_tsp.py", "tests/problems/test_precision.py"],
     "problems/cvrp": ["tests/problems/cvrp/test_cvrp.py", "tests/problems/test_precision.py"],
     "problems/jssp": ["tests/problems/jssp/test_jssp.py"],
@@ -146,15 +179,42 @@ def survives(mutant: Mutant, folder: Path) -> bool:
     copied = folder / "gumbeldore" / mutant.file.relative_to(PACKAGE)
     right = copied.read_text()
     copied.write_text(mutant.text)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests_of(mutant.file)]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.stdout.flush()
+    child = os.fork()  # which needs not import torch again
+    if child == 0:
+        _tested(mutant.file, folder)
     try:
-        done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, timeout=SECONDS, check=False)
-        return done.returncode == 0
-    except subprocess.TimeoutExpired:
-        return False
+        return _waited(child, time.monotonic() + SECONDS) == 0
     finally:
         copied.write_text(right)
+
+
+def _tested(file: Path, folder: Path) -> None:
+    """Runs the tests of a file with the package of this folder, and never returns."""
+    code = 1
+    try:
+        silent = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(silent, number)
+        os.setsid()
+        os.chdir(HERE)
+        os.environ["PYTHONPATH"] = str(folder)  # for processes that tests start
+        sys.path.insert(0, str(folder))
+        code = int(pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests_of(file)]))
+    finally:
+        os._exit(code)
+
+
+def _waited(child: int, until: float) -> int:
+    """Its exit code; after the time is over it is killed."""
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -signal.SIGKILL
 
 
 def main() -> None:
@@ -172,6 +232,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         shutil.copytree(PACKAGE, Path(name) / "gumbeldore", ignore=shutil.ignore_patterns("__pycache__"))
         left = 0
+        untouched = Mutant(files[0], 0, "no fault", files[0].read_text())
+        if not survives(untouched, Path(name)):
+            sys.exit(f"The tests of {files[0]} fail without a fault.")
         for mutant in chosen:
             if survives(mutant, Path(name)):
                 left += 1

@@ -40,7 +40,8 @@ def wrong_values(folder: Path) -> Iterator[list[str]]:
         "replay-window",
     ):
         may = {"0"} if option in ("seed", "local-search", "relabel") else set()
-        large = {HUGE} if option in ("epochs", "seed", "patience", "replay-window", "part-size", "batches") else set()
+        endless = ("epochs", "patience", "replay-window", "part-size", "batches", "local-search", "relabel")
+        large = {HUGE} if option in ("seed", *endless) else set()
         large |= {BEYOND} if large and option != "seed" else set()  # without an end, but a number
         yield from ([*train, f"--training.{option}", value] for value in numbers if value not in may | large)
     for option, values in {
@@ -97,7 +98,8 @@ def wrong_commands(folder: Path) -> Iterator[list[str]]:
         "nonsense",
     ):
         yield [command]
-        yield [command, "nonsense"]
+        if command != "new":  # which takes any name
+            yield [command, "nonsense"]
         yield [command, str(folder / "nothing.py") + ":KIT"]
     yield from (["new", name] for name in ("a-b", "class", "tsp", "json", "Big", "1st", ""))
     yield from (["status", str(folder), "--every", value] for value in ("0", "-1", "x"))
@@ -131,7 +133,7 @@ def wrong_commands(folder: Path) -> Iterator[list[str]]:
             "wr:x",
             "gd:4x4,,",
         ),
-        "baselines": ("magic", "pyvrp:x", "nearest-neighbour:2s", "local-search:1s"),
+        "baselines": ("magic", "pyvrp:x", "nearest-neighbour:2s", "local-search:0s"),
         "solutions": ("nothing", "a=", "a=/dev/null"),
         "first": ("0", "-1"),
         "repeats": ("0",),

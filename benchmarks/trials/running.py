@@ -92,6 +92,8 @@ def named(arguments: list[str], folder: Path) -> str:
 def run(folder: Path, journal: Path, count: int, seed: int, minutes: float, only: str) -> list[Verdict]:
     """Goes on where the journal ends, for so many minutes. All verdicts so far; a last line says what is left."""
     imported()
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        signal.signal(number, handler)  # also below nohup, where what is started would ignore them
     known = {(verdict.group, verdict.name): verdict for verdict in journalled(journal)}
     until, chosen = time.monotonic() + 60 * minutes, [t for t in trials(folder, count, seed) if only in t.group]
     left = [trial for trial in chosen if (trial.group, trial.name) not in known]

@@ -127,6 +127,7 @@ def test_a_row_that_fails_is_reported_after_the_others_are_written(place, tmp_pa
     ("arguments", "message"),
     [
         (["--sets", "tsp21", "--baselines", "pyvrp"], "tsp21 is no file, no folder and no standard set of tsp (tsp20, "),
+        (["--random", "2", "--baselines", "nearest-neighbour", "--first", "0"], "`first` must be at least 1, got 0"),
         (["--sets", "tsp20", "--policies", "unheard-of"], "Unknown policy `unheard-of` for tsp. Known: tsp-small"),
         (["--sets", "tsp20", "--policies", "missing.safetensors"], "There is no policy file missing.safetensors"),
         (

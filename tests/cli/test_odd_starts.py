@@ -14,6 +14,7 @@ import pytest
 from small_runs import SMALL
 
 from gumbeldore.cli import main
+from gumbeldore.cli.dispatch import prepared
 from gumbeldore.errors import DEBUG, ContractError, foreign_fault
 from gumbeldore.parallel.devices import bounded, cores
 
@@ -69,3 +70,42 @@ def test_a_rank_that_waits_for_others_hears_ctrl_c(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     process.stderr.close()
+
+
+@pytest.mark.parametrize(("given", "then"), [("0", "40"), ("1", "40"), ("39", "40"), ("100", "100"), ("x", "x")])
+def test_what_a_terminal_has_no_width_for_is_laid_out_for_40_columns(monkeypatch, given, then):
+    monkeypatch.setenv("COLUMNS", given)
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    monkeypatch.setattr(sys, "argv", ["gumbeldore", "policies"])
+    assert prepared() == ["policies"]
+    assert os.environ["COLUMNS"] == then
+    assert os.environ["MPLBACKEND"] == "agg"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_outputs_are_no_fault(closed):
+    done = subprocess.run(
+        f"{sys.executable} -m gumbeldore --help {closed}", shell=True, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "80"])
+def test_tables_are_drawn_at_any_width(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setattr(sys, "argv", ["gumbeldore", "policies"])
+    assert main(prepared()) == 0
+    out = capsys.readouterr().out
+    assert "tsp-small" in "".join(out.split())
+    assert max(map(len, out.splitlines())) <= max(40, int(columns))
+
+
+@pytest.mark.parametrize("seed", ["-1", "9223372036854775808", "1180591620717411303424"])
+def test_a_seed_beyond_64_bits_is_refused_by_every_command(seed, tmp_path, capsys):
+    commands = (["solve", "tsp", "--random", "1"], ["evaluate", "tsp", "--random", "1"], ["generate", "tsp", "--out", "x.npz"])
+    for command in commands:
+        assert main([*command, "--seed", seed, *(["--folder", str(tmp_path)] if command[0] != "generate" else [])]) == 2
+        said = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+        assert len(said) == 1
+        assert "`seed` must lie in 0 .. 2^" in said[0]

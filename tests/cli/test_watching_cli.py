@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from types import SimpleNamespace
 
 import pytest
 
-from gumbeldore.cli import main
+from gumbeldore.cli import main, status
 
 SMALL = [
     "--problem.cities", "6", "--policy.d", "16", "--policy.layers", "1", "--policy.heads", "2", "--policy.ff", "32",
@@ -56,6 +59,14 @@ def test_status_as_json_is_for_scripts(run, capsys):
 
 def test_following_a_finished_run_ends(run, capsys):
     assert main(["status", str(run), "--follow"]) == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_following_a_run_at_work_ends_by_a_signal_and_says_so_by_its_code(run, capsys, monkeypatch, number, code):
+    monkeypatch.setattr(status, "read_run", lambda folder: SimpleNamespace(state="running"))
+    monkeypatch.setattr(status.time, "sleep", lambda seconds: os.kill(os.getpid(), number))
+    assert main(["status", str(run), "--follow"]) == code
+    assert capsys.readouterr().err == "Stopped.\n"
 
 
 def test_tensorboard_gets_the_metrics_of_every_epoch(run):

@@ -58,6 +58,7 @@ WRONG: list[tuple[list[str], str]] = [
     ([*TRAIN, "--settings", "null.json"], "`training`"),
     (["train", "--settings", "null.json"], "Name a problem"),
     *[([*TRAIN, "--from", name], name) for name in ("file", "none", "run", "run/checkpoint.pt")],
+    ([*TRAIN, "--preset", ""], "Unknown preset `` for tsp"),
     ([*RESUME, "none"], "no checkpoint in none"),
     *[([*RESUME, f"without_{key}"], f"`{key}` is missing") for key in ("settings", "epoch", "policy", "optimizer", "generator", "dataset")],
     *[([*RESUME, f"wrong_{key}"], "does not fit this run|must be a table") for key in ("settings", "epoch", "policy", "generator")],

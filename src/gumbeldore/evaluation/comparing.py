@@ -56,6 +56,7 @@ class Comparison:
     notes: list[str] = field(default_factory=list, compare=False)  # what was found that a user should be told
 
     def __post_init__(self) -> None:
+        require(self.first is None or self.first >= 1, f"`first` must be at least 1, got {self.first}.")
         require(
             len(self.sets) > 0 or self.random is not None, "`sets` must name at least one set of instances, or give --random N."
         )

@@ -104,7 +104,7 @@ class Entry:
         usual = self.usual_preset(supervised=supervised)
         if preset in (None, usual) and usual not in files:
             return merged(merged(settings, _LAPTOP), changes or {})
-        preset = preset or usual
+        preset = usual if preset is None else preset
         if preset not in files:
             raise SettingsError(f"Unknown preset `{preset}` for {self.name}. Known: {', '.join(files) or usual}.")
         return merged(merged(settings, read_settings(files[preset])), changes or {})
