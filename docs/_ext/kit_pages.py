@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from refusals import refusals
+
 from gumbeldore.io.shipped import Shipped, shipped
 from gumbeldore.kits.kit import Kit
 from gumbeldore.kits.registry import all_kits
@@ -53,19 +55,44 @@ FACTS = {
 }
 
 
+OVERVIEW = {
+    "problem": lambda kit: f"[{kit.name}](#{kit.name})",
+    "files": lambda kit: ", ".join(form.name for form in kit.formats) or "none",
+    "policy": lambda kit: ", ".join(f"[{policy.name}](policies/{policy.name}.md)" for policy in shipped(kit)) or "none yet",
+    "local search": lambda kit: yes(kit.local_search),
+    "expert": lambda kit: codes(kit.experts) or "none",
+    "picture": lambda kit: kit.solution_format.picture.removesuffix(".png") if kit.solution_format.draw else "none",
+}
+"""The columns of the table of all problems."""
+
+
+def yes(thing: object) -> str:
+    return "none" if thing is None else "yes"
+
+
 def support() -> str:
-    """A section for each kit: what it brings along."""
-    lines = ["# What each problem supports", "", "From the kits themselves; nothing here is written by hand.", ""]
-    for kit in all_kits():
+    """One table of all problems, what is refused, and a section for each kit with all that it brings along."""
+    kits = all_kits()
+    lines = ["# What is supported", "", "From the kits themselves; nothing here is written by hand.", ""]
+    lines += [row(OVERVIEW), "|---" * len(OVERVIEW) + "|"]
+    lines += [row(fact(kit) for fact in OVERVIEW.values()) for kit in kits]
+    lines += ["", "## Refused", "", "In one line, with exit code 2, rather than solved as something else:", ""]
+    lines += ["| a file with | the line |", "|---|---|", *(row([what, cell(line)]) for what, line in refusals()), ""]
+    for kit in kits:
+        value = "" if kit.maximises else "minus "
         lines += [
             f"## {kit.name}",
             "",
-            f"{kit.summary[:1].upper()}{kit.summary[1:]}; the objective is minus the {kit.cost}.",
+            f"{kit.summary[:1].upper()}{kit.summary[1:]}; the objective is {value}the {kit.cost}.",
             "",
         ]
         facts = {name: fact(kit) for name, fact in FACTS.items()}
         lines += ["| | |", "|---|---|", *(row([name, value]) for name, value in facts.items() if value), ""]
     return "\n".join(lines)
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("_", "\\_")
 
 
 def card(name: str, manifest: Mapping[str, Any]) -> str:

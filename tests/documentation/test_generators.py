@@ -9,8 +9,12 @@ import command_pages
 import docstrings
 import pytest
 from generated import pages, write
-from kit_pages import policies
+from kit_pages import OVERVIEW, policies
+from refusals import FILES
 
+from gumbeldore.cli import main
+from gumbeldore.io.shipped import shipped
+from gumbeldore.kits.registry import all_kits
 from gumbeldore.runs.presets import entry
 from gumbeldore.runs.settings import RunSettings
 
@@ -91,6 +95,30 @@ def test_every_policy_that_ships_has_a_card_with_its_results():
         card = pages()[f"policies/{policy.name}.md"]
         assert policy.manifest["sha256"] in card
         assert card.count("\n| ") > len(policy.manifest["results"])
+
+
+def test_one_table_shows_what_every_problem_supports():
+    table = pages()["support.md"].partition("## Refused")[0]
+    for kit in all_kits():
+        (shown,) = [line for line in table.splitlines() if line.startswith(f"| [{kit.name}]")]
+        assert shown.count("|") == len(OVERVIEW) + 1
+        assert all(form.name in shown for form in kit.formats)
+        assert all(policy.name in shown for policy in shipped(kit))
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_what_is_not_supported_is_refused_in_one_line_with_exit_code_2(what, tmp_path, capsys):
+    name, content = FILES[what]
+    (tmp_path / name).write_text(content)
+    assert main(["solve", str(tmp_path / name), "--folder", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    (line,) = [line for line in (printed.out + printed.err).splitlines() if line.strip()]
+    assert line.startswith("Error: ")
+
+
+@pytest.mark.parametrize("word", ["setup times", "due dates", "Precedence graphs"])
+def test_the_table_of_refusals_names_what_is_missing(word):
+    assert word in pages()["support.md"]
 
 
 def test_the_public_names_are_documented():

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+UNSUPPORTED = "Precedence graphs, setup times, release and due dates are not supported."
+"""What else a file of a shop may ask for."""
+
 Row = Sequence[str]
 Layout = Literal["flexible", "general", "flow", "other"]
 """Flexible: the number of a job's operations, then for each the number of its machines and pairs of a machine and a time. General: pairs of a

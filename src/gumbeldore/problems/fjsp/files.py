@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.job_shops import layout
+from gumbeldore.io.job_shops import UNSUPPORTED, layout
 from gumbeldore.io.text import integer, is_number, number, text_format
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
@@ -22,7 +22,6 @@ from gumbeldore.problems.fjsp.known import known_makespan
 
 _LONGEST = 1e9  # an operation; makespans stay exact
 _CELLS = 10**8  # jobs x operations x machines
-_REFUSED = "Precedence graphs, setup times and due dates are not supported."
 
 
 class Pair(NamedTuple):
@@ -57,7 +56,7 @@ def _rows(text: str) -> tuple[int, list[list[str]]]:
     if jobs < 1 or machines < 1:
         raise FormatError(f"There must be at least 1 job and 1 machine, got {jobs} and {machines}.")
     if len(rows) != jobs + 1:
-        raise FormatError(f"There must be {jobs} rows, one for each job, got {len(rows) - 1}. {_REFUSED}")
+        raise FormatError(f"There must be {jobs} rows, one for each job, got {len(rows) - 1}. {UNSUPPORTED}")
     return machines, rows[1:]
 
 
@@ -79,13 +78,13 @@ def _flexible_job(row: Sequence[str], job: int) -> list[list[Pair]]:
         found.append(_pairs(words, f"operation {step} of job {job}"))
         place += 1 + 2 * alternatives
     if place < len(row):
-        raise FormatError(f"Job {job} has {len(row) - place} numbers behind its {count} operations. {_REFUSED}")
+        raise FormatError(f"Job {job} has {len(row) - place} numbers behind its {count} operations. {UNSUPPORTED}")
     return found
 
 
 def _job(row: Sequence[str], job: int) -> list[list[Pair]]:
     if len(row) % 2:
-        raise FormatError(f"Job {job} must have a machine and a time for each operation, got {len(row)} numbers. {_REFUSED}")
+        raise FormatError(f"Job {job} must have a machine and a time for each operation, got {len(row)} numbers. {UNSUPPORTED}")
     return [[pair] for pair in _pairs(row, f"job {job}")]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.job_shops import layout
+from gumbeldore.io.job_shops import UNSUPPORTED, layout
 from gumbeldore.io.text import integer, is_number, number, text_format
 from gumbeldore.io.tsplib import is_tsplib
 from gumbeldore.kits.kit import Instance
@@ -19,7 +19,7 @@ from gumbeldore.problems.jssp.known import known_makespan
 
 Row = list[str]
 _LONGEST = 1e9  # an operation; makespans stay exact
-_REFUSED = "Flexible and recirculating job shops: --problem fjsp."
+_REFUSED = f"Flexible and recirculating job shops: --problem fjsp. {UNSUPPORTED}"
 _NAMED = re.compile(r"\binstance:?\s+(\w+)", re.IGNORECASE)
 
 
@@ -75,7 +75,7 @@ def _plain(rows: list[Row]) -> Shop:
     """Numbers only: the numbers of jobs and machines, then a row for each job, or Taillard's two blocks."""
     for row in rows:
         if not _is_numeric(row):
-            raise FormatError(f"There are words between the numbers: {' '.join(row)[:40]!r}.")
+            raise FormatError(f"There are words between the numbers: {' '.join(row)[:40]!r}. {UNSUPPORTED}")
     if _is_bare(rows):
         half = len(rows) // 2
         return Shop(rows[:half], rows[half:], 1)

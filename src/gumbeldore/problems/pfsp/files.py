@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gumbeldore.errors import FormatError
-from gumbeldore.io.job_shops import FLOW, layout
+from gumbeldore.io.job_shops import FLOW, UNSUPPORTED, layout
 from gumbeldore.io.text import integer, is_number, number, text_format
 from gumbeldore.kits.instances import Arrays
 from gumbeldore.kits.kit import Instance
@@ -71,7 +71,7 @@ def _rows(text: str) -> list[Row]:
     for row in rows:
         words = [word for word in row if not is_number(word)]
         if words and is_number(row[0]):
-            raise FormatError(f"There are words between the numbers: {' '.join(row)[:40]!r}.")
+            raise FormatError(f"There are words between the numbers: {' '.join(row)[:40]!r}. {UNSUPPORTED}")
     return [row for row in rows if is_number(row[0])]
 
 
