@@ -91,7 +91,7 @@ def test_every_problem_is_solved_with_a_table_a_file_and_a_picture(name, solve, 
     assert {"actions", "cost"} <= set(records[0])
     shown = " ".join(capsys.readouterr().out.split())
     assert "Best solutions found" in shown
-    assert f"Mean {CATALOGUE[name].cost} of 3 instances: {np.mean([r['cost'] for r in records]):.4f}" in shown
+    assert f"Mean {CATALOGUE[name].kit.cost} of 3 instances: {np.mean([r['cost'] for r in records]):.4f}" in shown
     picture = matplotlib.image.imread(tmp_path / "solved" / f"{family(name)}-0.png")
     assert len(np.unique((picture[..., :3] * 255).astype(np.int64) @ (1 << 16, 1 << 8, 1))) > 10
 
