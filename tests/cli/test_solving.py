@@ -18,8 +18,6 @@ from gumbeldore.cli import main
 from gumbeldore.errors import CheckpointError, SettingsError
 from gumbeldore.io.instance_files import write_instances
 from gumbeldore.kits.kit import InstanceGenerator
-from gumbeldore.kits.random_instances import one_instance
-from gumbeldore.kits.registry import kit_named
 from gumbeldore.problems.cvrp.instances import CVRPGenerator
 from gumbeldore.problems.cvrp.verify import verify_cvrp
 from gumbeldore.problems.gomoku.verify import verify_gomoku
@@ -327,9 +325,3 @@ def test_help_shows_the_problems_own_options(name, capsys):
     assert all(option in shown for option in [*SIZES[family(name)][::2], "--count", "--seed", "--sampler"])
     assert "solutions.json, pictures" in shown  # the comments beside the settings are their help
     assert all(option in shown for option in ("--random", "--preset", "--time-limit", "--parts"))
-
-
-def test_of_several_sizes_to_train_on_the_first_is_solved():
-    problem = CATALOGUE["op"].settings().problem
-    assert isinstance(problem.customers, tuple)
-    assert one_instance(kit_named("op"), problem).generate().arrays["nodes"].shape[1] == 1 + problem.customers[0]
