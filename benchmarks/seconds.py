@@ -208,20 +208,24 @@ def table(lines: list[dict[str, Any]]) -> str:
             f"**{name}**, {count} files\n\n| | {' | '.join(f'{each:g} s' for each in limits)} |\n|---|{'---|' * len(limits)}"
         )
         for method in dict.fromkeys(line["method"] for line in mine):
-            cells = [cell([line for line in mine if (line["method"], line["seconds"]) == (method, each)]) for each in limits]
+            cells = [
+                cell([line for line in mine if (line["method"], line["seconds"]) == (method, each)], count) for each in limits
+            ]
             parts.append(f"| {method} | {' | '.join(cells)} |")
         differences = [against(mine, each) for each in limits]
         parts.append(f"| default minus local-search, paired | {' | '.join(differences)} |\n")
     return "\n".join(parts)
 
 
-def cell(lines: list[dict[str, Any]]) -> str:
+def cell(lines: list[dict[str, Any]], count: int) -> str:
+    """Of `count` files, or of fewer, which is said."""
     gaps = 100 * np.array([line["gap"] for line in lines if line["gap"] is not None])
     if not len(gaps):
         return ""
     found = bootstrap_mean(gaps)
     unsolved = f", {len(lines) - len(gaps)} unsolved" if len(gaps) < len(lines) else ""
-    return f"{found.mean:.2f} ({found.low:.2f} .. {found.high:.2f}), worst {gaps.max():.1f}{unsolved}"
+    fewer = f", {len(lines)} files" if len(lines) < count else ""
+    return f"{found.mean:.2f} ({found.low:.2f} .. {found.high:.2f}), worst {gaps.max():.1f}{unsolved}{fewer}"
 
 
 def against(lines: list[dict[str, Any]], seconds: float) -> str:
