@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from gumbeldore.problems.atsp.experts import EXPERTS, WARM_STARTED
 from gumbeldore.problems.atsp.files import ARRAY, ROWS, TSPLIB
 from gumbeldore.problems.atsp.improving import MatrixTourImprovement
 from gumbeldore.problems.atsp.instances import KIND, STANDARD, ATSPGenerator
+from gumbeldore.problems.atsp.known import reference_lengths
 from gumbeldore.problems.atsp.network import ATSPPolicy
 from gumbeldore.problems.atsp.plot import plot_matrices
 from gumbeldore.problems.atsp.problem import ATSP
@@ -72,6 +74,7 @@ KIT = Kit(
     instances=KIND,
     generator=ATSPGenerator,
     standard=STANDARD,
+    known={name: partial(reference_lengths, name) for name in ("atsp50", "atsp100")},
     experts={**EXPERTS, OWN: expert(searched)},
     baselines=BASELINES,
     warm_started=WARM_STARTED,
