@@ -12,10 +12,12 @@ from gumbeldore import check_problem
 from gumbeldore.errors import SettingsError
 from gumbeldore.kits.solver import Limit
 from gumbeldore.local_search import compiling
+from gumbeldore.local_search.assignment import assign
 from gumbeldore.problem import replay
 from gumbeldore.problems import ATSP
 from gumbeldore.problems.atsp.baselines import BASELINES, greedy_edge, nearest_neighbour, patching
 from gumbeldore.problems.atsp.instances import STANDARD, ATSPGenerator
+from gumbeldore.problems.atsp.known import reference_lengths
 from gumbeldore.problems.atsp.problem import closed
 from gumbeldore.problems.tours import verify_by_matrix
 
@@ -85,6 +87,15 @@ def test_generated_sets_can_be_repeated_with_numpy():
         drawn = np.minimum(drawn, (drawn[:, :, :, None] + drawn[:, None]).min(2))
     assert np.allclose(given, drawn, atol=1e-15)
     assert len(STANDARD["atsp20"].generate()) == 1000
+
+
+@needs_compiler
+def test_reference_lengths_lie_above_the_bound_of_assignments_and_below_patched_tours():
+    lengths, drawn = reference_lengths("atsp50"), STANDARD["atsp50"].generate().arrays["distances"][:40]
+    found = assign(drawn)
+    for length_known, matrix, prices, tour in zip(lengths, drawn, found.prices, found.tour, strict=False):
+        assert prices.sum() - 1e-9 <= length_known <= matrix[tour, np.roll(tour, -1)].sum() + 1e-9
+    assert (len(lengths), len(reference_lengths("atsp100"))) == (500, 128)
 
 
 def test_tours_of_other_starts_and_of_the_transposed_matrix_are_tours_of_the_matrix():
