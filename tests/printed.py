@@ -13,6 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "generated", "jupyter_execute"} & set(page.parts)]
 
+READERS = r" (RUN|NEW|FILE|ADDRESS|new|days/\w+|\S*places\.txt|\S+\.oplib)"
+"""What a reader fills in, or has: files of a day's orders, places, a published file."""
+
 
 @cache
 def lines() -> list[str]:
@@ -32,7 +35,7 @@ def braces(word: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    """All that begin with our name, except for those with places to fill in, such as RUN."""
+    """All that begin with our name, except for those with places to fill in, such as RUN, and about a reader's own files."""
     own = [shlex.split(line, comments=True)[1:] for line in lines() if line.startswith("gumbeldore ")]
     plain = {shlex.join(each for word in words for each in braces(word)) for words in own}
-    return sorted(line for line in plain if not re.search(r" (RUN|NEW|FILE|ADDRESS|new)", line))
+    return sorted(line for line in plain if not re.search(READERS, line))

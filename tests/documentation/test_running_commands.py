@@ -25,8 +25,6 @@ ONLY_PARSED = {
     "--cluster": "a Ray cluster; tests/parallel and tests/cli/test_cluster_options.py start one",
     "runs/rivals": "the file is another program's",
     "trained-cpu": "goes on from what an hour and a half of `reproduce` made",
-    "places.txt": "a file of one's own, which the tests of the example write",
-    ".oplib": "a published file that is not in the repository",
 }
 """By a word of the command: why it is only parsed, in test_commands.py."""
 
