@@ -60,7 +60,7 @@ TESTS = {
     "evaluation/statistics.py": ["tests/evaluation/test_statistics.py"],
     "problems/tsp/verify.py": ["tests/problems/test_verification.py"],
     "problems/cvrp/verify.py": ["tests/problems/test_verification.py"],
-    "problems/jssp/verify.py": ["tests/problems/test_verification.py"],
+    "problems/jssp/verify.py": ["tests/problems/jssp/test_jssp_verifier.py"],
     "problems/tsp/files.py": ["tests/problems/tsp/test_tsp_files.py", "tests/io/test_tsplib.py", "tests/io/test_best_known.py"],
     "problems/cvrp/files.py": ["tests/problems/cvrp/test_cvrp_files.py", "tests/io/test_tsplib.py"],
     "problems/jssp/files.py": ["tests/problems/jssp/test_jssp_files.py"],
