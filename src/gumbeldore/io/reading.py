@@ -99,9 +99,10 @@ def _choose(path: Path, head: bytes, kits: list[Kit]) -> tuple[Kit, Format]:
     claiming = list(_claiming(head, kits))
     possible = claiming or [(kit, form) for kit in kits for form in kit.formats]
     usual = [(kit, form) for kit, form in possible if path.suffix.lower() in form.suffixes]
-    if claiming or len({kit.name for kit, _ in usual}) == 1:
+    strange = decoded(head, len(head) < HEAD) is None
+    if claiming or (usual and (strange or len({kit.name for kit, _ in usual}) == 1)):
         return (usual or claiming)[0]
-    if decoded(head, len(head) < HEAD) is None:
+    if strange:
         raise FormatError(f"{path} is neither a text file nor one of numpy's.")
     if any(path.name.lower().endswith(export.suffix) for kit in kits for export in kit.exports.values()):
         raise FormatError(f"{path} is a solution. Name the file of its instance.")
