@@ -23,6 +23,7 @@ from gumbeldore.policies import TSPPolicy
 
 ONLY_PARSED = {
     "--cluster": "a Ray cluster; tests/parallel and tests/cli/test_cluster_options.py start one",
+    "l50.npz": "labels of 50 and of 100 customers; learning from labels is tried with those of tours",
     "runs/rivals": "the file is another program's",
     "trained-cpu": "goes on from what an hour and a half of `reproduce` made",
 }
@@ -32,7 +33,8 @@ TINY = {"training.epochs": "1", "training.instances": "2", "training.batches": "
 TINY |= {"validation.instances": "2", "workers": "0"}
 SIZES = {
     "tsp": {"problem.cities": "5"},
-    "cvrp": {"problem.customers": "5"},
+    "atsp": {"problem.cities": "5"},
+    **{name: {"problem.customers": "5"} for name in ("cvrp", "vrptw", "op")},
     "gomoku": {},
     "examples/orienteering.py:KIT": {"problem.places": "5"},
     **{name: {"problem.jobs": "3", "problem.machines": "2"} for name in ("jssp", "fjsp", "pfsp", "examples/flow_shop.py:KIT")},
