@@ -60,7 +60,9 @@ def test_the_search_allocates_no_more_than_it_says(name):
 
 
 @pytest.mark.parametrize(
-    "sampler", [Gumbeldore(99_999_999, 9), BeamSearch(10**9), Adaptive(10**9), StepAndReconsider(10**9)], ids=str
+    "sampler",
+    [Gumbeldore(99_999_999, 9), BeamSearch(10**9), Adaptive(10**9), StepAndReconsider(10**9)],
+    ids=lambda sampler: type(sampler).__name__,
 )
 def test_a_search_that_cannot_fit_is_refused_before_it_allocates_with_what_would_fit(sampler):
     problem = TSP(24)
