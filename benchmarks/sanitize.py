@@ -174,6 +174,55 @@ def timed_routes(random: Random) -> None:
     )
 
 
+def prizes(random: Random) -> None:
+    from gumbeldore.local_search.distances import path_cost
+    from gumbeldore.local_search.prizes import PrizeSearch
+
+    count = size(random)
+    given = distances(random, count)
+    worth = random.integers(0, random.choice([1, 3, 1000]), count).astype(float)
+    if count and random.random() < 0.05:
+        worth[-1] = random.choice([np.nan, -1, np.inf])
+    budget = float(random.choice([0, 1, 3, 50, 1e9, np.nan], p=[0.1, 0.2, 0.3, 0.2, 0.15, 0.05]))
+    start = nodes(random, count) if random.random() < 0.4 else None
+    search = PrizeSearch(given, worth, budget, seed=int(random.integers(99)), tour=start)
+    search.run(work=int(random.integers(300)), progress=(0.0, 1.0) if random.random() < 0.5 else None)
+    found = search.best
+    assert len(set(found)) == len(found)
+    assert 0 not in found
+    assert not found or path_cost(given, [0, *found, 0]) <= budget * (1 + 1e-9)
+    search.offer(nodes(random, count))
+
+
+def nodes(random: Random, count: int) -> np.ndarray:
+    """Some of them, without the depot."""
+    found = order(random, count)
+    return found[found != 0][: random.integers(count + 1) // 4]
+
+
+def assignments(random: Random) -> None:
+    import torch
+
+    from gumbeldore.local_search.assignment import assign, look_ahead
+    from gumbeldore.local_search.matrix_tours import MatrixTourSearch
+
+    count = size(random)
+    matrix = random.integers(0, random.choice([1, 3, 1000]), (count, count)) * float(random.choice([1, 1e9, 0.1]))
+    if count and random.random() < 0.05:
+        matrix[0, -1] = random.choice([np.nan, np.inf])
+    found = assign(matrix[None])
+    assert sorted(found.follower[0]) == sorted(found.tour[0]) == list(range(count))
+    search = MatrixTourSearch(
+        matrix, seed=int(random.integers(99)), tour=order(random, count) if random.random() < 0.5 else None
+    )
+    search.run(work=int(random.integers(60)))
+    assert sorted(search.best) == list(range(count))
+    left = order(random, count)
+    ends, tries = order(random, count)[:2], int(random.integers(4))
+    rows = (torch.as_tensor(each)[None] for each in (ends, left))
+    look_ahead(torch.as_tensor(matrix)[None], torch.tensor([int(random.random() < 0.05)]), *rows, tries=tries)
+
+
 def shop(random: Random) -> tuple[np.ndarray, np.ndarray]:
     jobs, machines = max(1, size(random) // 4), max(1, size(random) // 4)
     scale = random.choice([0.0, 1.0, 1e9])
@@ -315,7 +364,8 @@ def blocks(random: Random) -> None:
 
 
 CALLS: dict[str, Callable[[Random], None]] = {
-    each.__name__: each for each in (tours, routes, timed_routes, schedules, batches, shops, flow_shops, features, blocks)
+    each.__name__: each
+    for each in (tours, assignments, routes, timed_routes, prizes, schedules, batches, shops, flow_shops, features, blocks)
 }
 
 
