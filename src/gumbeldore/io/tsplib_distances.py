@@ -132,7 +132,7 @@ def places(file: Tsplib, symmetric: bool = True) -> Places:
 def _note(kind: str) -> tuple[str, ...]:
     if kind in ("EUC_2D", "CEIL_2D", "ATT"):
         return ()  # the plane, up to rounding
-    return (f"The search goes by distances in the plane; costs are by the file's rule, {kind}.",)
+    return (f"A policy sees distances in the plane; costs and local search go by the file's rule, {kind}.",)
 
 
 def without_places(file: Tsplib) -> bool:
