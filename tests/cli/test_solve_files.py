@@ -209,7 +209,7 @@ def test_mistakes_get_one_clear_line(arguments, message, tmp_path, monkeypatch, 
 
 def test_a_folder_called_like_a_problem_is_named_with_its_path(solve, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(DATA, tmp_path / "tsp", ignore=shutil.ignore_patterns("*.vrp", "*.txt", "*.sol", "[ab]*"))
+    shutil.copytree(DATA, tmp_path / "tsp", ignore=shutil.ignore_patterns("*.vrp", "*.atsp", "*.txt", "*.sol", "[ab]*"))
     code, _, (record,) = solve("./tsp", *GREEDY)
     assert (code, record["name"]) == (0, "ulysses16")
 

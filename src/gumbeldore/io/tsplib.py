@@ -1,4 +1,4 @@
-"""The syntax of TSPLIB and CVRPLIB: `_KEY : value` lines and sections of numbers, as G. Reinelt's "TSPLIB 95" describes it.
+"""The syntax of TSPLIB and CVRPLIB: `KEY : value` lines and sections of numbers, as G. Reinelt's "TSPLIB 95" describes it.
 
 Stricter than vrplib, which takes rows as they come: every node must be there, once, and nothing may be left over.
 """
@@ -123,7 +123,7 @@ def parse_tsplib(text: str) -> Tsplib:
             _new(file.specifications, key, value, f"{key} in line {place}")
             rows = None
         elif line and rows is None:
-            raise FormatError(f"Line {place} is neither `_KEY : value` nor the name of a section: {shown(line)}.")
+            raise FormatError(f"Line {place} is neither `KEY : value` nor the name of a section: {shown(line)}.")
         elif line and rows is not None:
             rows.append(line.split())
     return file
