@@ -63,7 +63,7 @@ def test_a_file_is_solved_with_lines_a_table_a_picture_and_a_tour(solve, tmp_pat
     assert names == [".lock", "solutions.json", "ulysses16.png", "ulysses16.tour"]
     assert (record["file"], record["row"], record["name"]) == (str(DATA / "ulysses16.tsp"), 0, "ulysses16")
     assert record["gap"] == pytest.approx(record["cost"] / 6859 - 1)
-    assert "plane; costs are by the file's rule, GEO" in shown
+    assert "plane; costs and local search go by the file's rule, GEO" in shown
 
 
 @pytest.mark.parametrize(("file", "problem", "written"), [("A-n32-k5.vrp", "cvrp", ".sol"), ("ft06.txt", "jssp", ".csv")])

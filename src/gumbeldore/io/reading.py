@@ -19,6 +19,8 @@ from gumbeldore.kits.registry import BUILT_IN, all_kits
 
 SETS, ENDING = b"PK\x03\x04", ".npz"
 """How sets of ours begin, and how their names end."""
+_ANYTHING = ".txt"
+"""An ending that many formats have: it says nothing about the content."""
 
 
 def read_file(path: str | Path, kit: Kit | None = None) -> tuple[Kit, list[Instance]]:
@@ -94,13 +96,13 @@ def _claiming(head: bytes, kits: list[Kit]) -> Iterator[tuple[Kit, Format]]:
 
 
 def _choose(path: Path, head: bytes, kits: list[Kit]) -> tuple[Kit, Format]:
-    """The format that claims the content; if there are none or several, the ending of the name decides. Of no format is what none claims, if its
-    ending is that of several."""
+    """The format that claims the content; if there are none or several, the ending of the name decides, as far as it says anything."""
     claiming = list(_claiming(head, kits))
     possible = claiming or [(kit, form) for kit in kits for form in kit.formats]
     usual = [(kit, form) for kit, form in possible if path.suffix.lower() in form.suffixes]
     strange = decoded(head, len(head) < HEAD) is None
-    if claiming or (usual and (strange or len({kit.name for kit, _ in usual}) == 1)):
+    telling = path.suffix.lower() != _ANYTHING or len({kit.name for kit, _ in usual}) == 1
+    if claiming or (usual and (strange or telling)):
         return (usual or claiming)[0]
     if strange:
         raise FormatError(f"{path} is neither a text file nor one of numpy's.")
