@@ -65,7 +65,11 @@ def test_following_a_finished_run_ends(run, capsys):
 def test_following_a_run_at_work_ends_by_a_signal_and_says_so_by_its_code(run, capsys, monkeypatch, number, code):
     monkeypatch.setattr(status, "read_run", lambda folder: SimpleNamespace(state="running"))
     monkeypatch.setattr(status.time, "sleep", lambda seconds: os.kill(os.getpid(), number))
-    assert main(["status", str(run), "--follow"]) == code
+    before = signal.signal(number, signal.default_int_handler)  # under nohup, a closed terminal is ignored, and stays so
+    try:
+        assert main(["status", str(run), "--follow"]) == code
+    finally:
+        signal.signal(number, before)
     assert capsys.readouterr().err == "Stopped.\n"
 
 

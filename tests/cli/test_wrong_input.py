@@ -57,7 +57,7 @@ WRONG: list[tuple[list[str], str]] = [
     ([*TRAIN, "--settings", "text.toml"], r"`training.epochs` must be of type int"),
     ([*TRAIN, "--settings", "null.json"], "`training`"),
     (["train", "--settings", "null.json"], "Name a problem"),
-    *[([*TRAIN, "--from", name], name) for name in ("file", "none", "run", "run/checkpoint.pt")],
+    *[([*TRAIN, "--from", name], name) for name in ("file", "none", "run/checkpoint.pt")],
     ([*TRAIN, "--preset", ""], "Unknown preset `` for tsp"),
     ([*RESUME, "none"], "no checkpoint in none"),
     *[([*RESUME, f"without_{key}"], f"`{key}` is missing") for key in ("settings", "epoch", "policy", "optimizer", "generator", "dataset")],
