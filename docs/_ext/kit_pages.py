@@ -56,7 +56,7 @@ FACTS = {
 
 
 OVERVIEW = {
-    "problem": lambda kit: f"[{kit.name}](#{kit.name})",
+    "problem": lambda kit: codes([kit.name]),
     "files": lambda kit: ", ".join(form.name for form in kit.formats) or "none",
     "policy": lambda kit: ", ".join(f"[{policy.name}](policies/{policy.name}.md)" for policy in shipped(kit)) or "none yet",
     "local search": lambda kit: yes(kit.local_search),
