@@ -233,6 +233,7 @@ def draw(path: Path, case: str, methods: dict[str, dict[int, list[Tree]]]) -> No
         for axis, what in zip(axes, ("sampled sequences", "core-seconds"), strict=True):
             axis.set(title=case, xlabel=what, ylabel="greedy gap in percent", yscale="log")
             axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("{x:g}")
             axis.grid(alpha=0.3, which="both")
             if axis.get_lines():
                 axis.legend()
